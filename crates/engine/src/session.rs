@@ -49,6 +49,11 @@ pub unsafe trait Session: Send {
         false
     }
 
+    /// Announces that the next read-write transaction of this session reads much and writes little, or was tried in vain: the engine does
+    /// what it can for it to commit beside those that change what it reads, without holding these up. Has no effect where the engine knows
+    /// nothing of the kind.
+    fn favor_next(&mut self) {}
+
     /// Returns what the session counts. Anyone may read it at any time. The engine keeps the sums of a session that has ended, not its
     /// counters.
     fn counters(&mut self) -> Arc<WorkerCounters>;

@@ -30,16 +30,45 @@ const VALIDATED_READERS: u32 = 2;
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
 const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// After so many attempts in vain the engine is asked to favor the next one.
+const UNFAVORED_ATTEMPTS: u32 = 3;
+
+/// How often a request is tried, and with how much help.
+#[derive(Debug, Copy, Clone)]
+pub(crate) struct RetryPolicy {
+    /// How often it is run again after a conflict.
+    pub(crate) retries: u32,
+    /// Whether the program has said that it reads much and writes little: it gets the help at once that others get later.
+    pub(crate) is_read_mostly: bool,
+}
+
+impl RetryPolicy {
+    #[inline]
+    pub(crate) fn new(retries: u32) -> Self {
+        RetryPolicy { retries, is_read_mostly: false }
+    }
+
+    /// Returns whether the attempt behind so many in vain is to be favored.
+    fn favors_after(self, made: u32) -> bool {
+        self.is_read_mostly || made >= UNFAVORED_ATTEMPTS
+    }
+
+    /// Returns after how many attempts in vain the next one is to be protected.
+    fn unprotected_attempts(self) -> u32 {
+        if self.is_read_mostly { 1 } else { UNPROTECTED_ATTEMPTS }
+    }
+}
+
 /// Runs `body` as a transaction on the calling thread's worker until it commits, fails for good or has used
-/// up `retries`.
+/// up its retries.
 #[inline]
 pub(crate) fn run<E: Engine, R>(
     shared: &DatabaseShared<E>,
-    retries: u32,
+    policy: RetryPolicy,
     on_abort: &mut impl FnMut(&Abort),
     body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    run_on(shared, &mut *shared.enter()?, retries, on_abort, body)
+    run_on(shared, &mut *shared.enter()?, policy, on_abort, body)
 }
 
 /// Like [`run`], on this worker.
@@ -47,13 +76,16 @@ pub(crate) fn run<E: Engine, R>(
 pub(crate) fn run_on<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
-    retries: u32,
+    policy: RetryPolicy,
     on_abort: &mut impl FnMut(&Abort),
     mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
+    if policy.is_read_mostly {
+        worker.raw.favor_next();
+    }
     match attempt_once(worker, &mut body) {
         Ok(visible) => Ok(visible),
-        Err(undone) => try_again(shared, worker, retries, on_abort, &mut body, undone),
+        Err(undone) => try_again(shared, worker, policy, on_abort, &mut body, undone),
     }
 }
 
@@ -62,7 +94,7 @@ pub(crate) fn run_on<E: Engine, R>(
 fn try_again<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
-    retries: u32,
+    policy: RetryPolicy,
     on_abort: &mut impl FnMut(&Abort),
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     mut undone: Undone,
@@ -72,7 +104,7 @@ fn try_again<E: Engine, R>(
         if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
             on_abort(abort);
         }
-        attempts.await_next(shared, worker, retries, undone)?;
+        attempts.await_next(shared, worker, policy, undone)?;
         match attempt_once(worker, body) {
             Ok(visible) => {
                 worker.raw.counters().note_attempts(attempts.made + 1);
@@ -100,12 +132,12 @@ impl Attempts {
         &mut self,
         shared: &DatabaseShared<E>,
         worker: &mut ThreadWorker<E>,
-        retries: u32,
+        policy: RetryPolicy,
         undone: Undone,
     ) -> Result<(), Box<Undone>> {
         self.made += 1;
         let was_protected = mem::take(&mut self.was_protected);
-        if undone.is_out_of_memory() && self.made <= retries {
+        if undone.is_out_of_memory() && self.made <= policy.retries {
             if !mem::replace(&mut self.has_freed_memory, true) && shared.free_memory(worker) {
                 return Ok(());
             }
@@ -114,11 +146,14 @@ impl Attempts {
                 return Ok(());
             }
         }
-        await_next_attempt(shared, worker, self.made, retries, undone)?;
-        if E::Session::PROTECTS && self.made >= UNPROTECTED_ATTEMPTS && !self.is_protection_too_large {
+        await_next_attempt(shared, worker, self.made, policy.retries, undone)?;
+        if policy.favors_after(self.made) {
+            worker.raw.favor_next();
+        }
+        let unprotected = policy.unprotected_attempts();
+        if E::Session::PROTECTS && self.made >= unprotected && !self.is_protection_too_large {
             // It waits for its turn once: where a request can never commit, that comes out soon.
-            let wait_max =
-                if self.made == UNPROTECTED_ATTEMPTS { PROTECTION_WAIT_MAX } else { Duration::ZERO };
+            let wait_max = if self.made == unprotected { PROTECTION_WAIT_MAX } else { Duration::ZERO };
             self.was_protected = protect_next_attempt(&mut worker.raw, wait_max);
         }
         Ok(())

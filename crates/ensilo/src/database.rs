@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::Silo;
 use ensilo_engine::{Engine, Session as _};
 
-use crate::attempt;
+use crate::attempt::{self, RetryPolicy};
 use crate::catalog::table_core::TableCore;
 use crate::options::Options;
 use crate::pool::{JobHandle, WhenFull};
@@ -104,7 +104,7 @@ impl<E: Engine> Database<E> {
     #[inline]
     pub fn transact<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Result<R> {
         let level = self.shared.level_here(None)?;
-        let outcome = attempt::run(&self.shared, self.shared.retries, &mut |_| (), body);
+        let outcome = attempt::run(&self.shared, RetryPolicy::new(self.shared.retries), &mut |_| (), body);
         self.shared.answer(outcome, level)
     }
 
@@ -247,7 +247,7 @@ impl<E: Engine> Database<E> {
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
         attempt::submit(&self.shared, when_full, |shared| {
-            attempt::run(shared, shared.retries, &mut |_| (), body)
+            attempt::run(shared, RetryPolicy::new(shared.retries), &mut |_| (), body)
         })
     }
 

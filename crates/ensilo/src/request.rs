@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::Silo;
 use ensilo_engine::Engine;
 
-use crate::attempt;
+use crate::attempt::{self, RetryPolicy};
 use crate::durability::{Durability, Ticket};
 use crate::outcome::{Outcome, Visible};
 use crate::session::Session;
@@ -32,7 +32,7 @@ pub type NoHook = fn(&Abort);
 #[must_use = "a request does nothing until it is given a closure"]
 pub struct Request<'d, H = NoHook, E: Engine = Silo> {
     place: RequestPlace<'d, E>,
-    retries: u32,
+    policy: RetryPolicy,
     durability: Option<Durability>,
     max_staleness: Option<Duration>,
     on_abort: H,
@@ -53,8 +53,8 @@ impl<'d, E: Engine> Request<'d, NoHook, E> {
 
     #[inline]
     fn at(place: RequestPlace<'d, E>) -> Self {
-        let retries = place.shared().retries;
-        Request { place, retries, durability: None, max_staleness: None, on_abort: |_| () }
+        let policy = RetryPolicy::new(place.shared().retries);
+        Request { place, policy, durability: None, max_staleness: None, on_abort: |_| () }
     }
 }
 
@@ -91,7 +91,20 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// no memory.
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
+        self.policy.retries = retries;
+        self
+    }
+
+    /// Says that the transaction reads much and writes little, beside others that change what it reads: it gets
+    /// the help at once that a request gets otherwise after a few conflicts.
+    ///
+    /// With ERMIA's engine such a transaction commits beside writers. As long as it runs,
+    /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. With
+    /// Silo's engine it runs once as any other; if it meets a conflict, what it reads is protected in the next
+    /// attempt, and writers wait, for one such request at a time.
+    #[inline]
+    pub fn read_mostly(mut self) -> Self {
+        self.policy.is_read_mostly = true;
         self
     }
 
@@ -107,8 +120,8 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// table there.
     #[inline]
     pub fn on_abort<G: FnMut(&Abort)>(self, hook: G) -> Request<'d, G, E> {
-        let Request { place, retries, durability, max_staleness, .. } = self;
-        Request { place, retries, durability, max_staleness, on_abort: hook }
+        let Request { place, policy, durability, max_staleness, .. } = self;
+        Request { place, policy, durability, max_staleness, on_abort: hook }
     }
 
     /// Bounds how old the state may be that [`Request::read_stale`] shows: it has everything that was
@@ -246,14 +259,14 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     #[inline]
     fn run<R>(&mut self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Outcome<R> {
         match &mut self.place {
-            RequestPlace::Thread(shared) => attempt::run(shared, self.retries, &mut self.on_abort, body),
-            RequestPlace::Session(session) => session.run(self.retries, &mut self.on_abort, body),
+            RequestPlace::Thread(shared) => attempt::run(shared, self.policy, &mut self.on_abort, body),
+            RequestPlace::Session(session) => session.run(self.policy, &mut self.on_abort, body),
         }
     }
 }
 
 impl<H, E: Engine> fmt::Debug for Request<'_, H, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("retries", &self.retries).finish_non_exhaustive()
+        f.debug_struct("Request").field("policy", &self.policy).finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use crate::Silo;
 use ensilo_engine::{Engine, Session as _, TransactionOf};
 
 use self::control::{CancelToken, SessionControl, UnderWay};
-use crate::attempt;
+use crate::attempt::{self, RetryPolicy};
 use crate::durability::Ticket;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
@@ -236,12 +236,12 @@ impl<E: Engine> Session<E> {
 
     pub(crate) fn run<R>(
         &mut self,
-        retries: u32,
+        policy: RetryPolicy,
         on_abort: &mut impl FnMut(&Abort),
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
-        attempt::run_on(&self.shared, &mut lease, retries, on_abort, body)
+        attempt::run_on(&self.shared, &mut lease, policy, on_abort, body)
     }
 
     pub(crate) fn run_reader<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Outcome<R> {

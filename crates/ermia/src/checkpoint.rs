@@ -77,6 +77,11 @@ struct WalkBatch<'a, I: Isolation, E> {
 impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for WalkBatch<'_, I, E> {
     fn node(&mut self, _: NodeStamp) {}
 
+    #[inline]
+    fn approach(&mut self, value: u64) {
+        self.store.load_header::<I>(Oid::from_index_value(value));
+    }
+
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         if let Some((tid, len_bytes)) = self.copy(Oid::from_index_value(value)) {
             let row = StoredRow { key, tid, words: &self.words, len_bytes };

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
-use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer};
+use ensilo_engine::parts::{HeldMemory, Lookups, NodeSet, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Masstree, NodeId};
@@ -13,6 +13,7 @@ use ensilo_slab::Pool;
 
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
+use crate::safe_snapshot::SafeSnapshot;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::version::Version;
@@ -75,6 +76,9 @@ pub(crate) struct Context<I: Isolation> {
     pub(crate) number: TransactionNumber,
     /// Whether a read-write transaction is under way, or was leaked.
     pub(crate) is_open: bool,
+    /// Whether the next transaction is one that new snapshots should keep out of the way of, and whether that under way is.
+    pub(crate) favor_next: bool,
+    pub(crate) is_favored: bool,
     /// Why the transaction cannot commit.
     pub(crate) doomed: Option<Abort>,
     /// Kept where the level is serializable, as are the nodes.
@@ -87,6 +91,7 @@ pub(crate) struct Context<I: Isolation> {
     keys: SetBuffer<u8>,
     /// The stores that were used; one that is used again may be there again.
     stores: SetBuffer<NonNull<ErmiaStore>>,
+    pub(crate) lookups: Lookups,
     pub(crate) held: HeldMemory,
     /// The largest stamp of a version that was read: the transaction comes after it.
     pub(crate) latest_read: Stamp,
@@ -108,6 +113,8 @@ impl<I: Isolation> Context<I> {
         Context {
             number: TransactionNumber::fresh(),
             is_open: false,
+            favor_next: false,
+            is_favored: false,
             doomed: None,
             reads: SetBuffer::new(),
             nodes: NodeSet::default(),
@@ -116,6 +123,7 @@ impl<I: Isolation> Context<I> {
             written: PointerMap::default(),
             keys: SetBuffer::new(),
             stores: SetBuffer::new(),
+            lookups: Lookups::default(),
             held: HeldMemory::new(pool),
             latest_read: Stamp::ZERO,
             latest_miss: Stamp::ZERO,
@@ -124,6 +132,19 @@ impl<I: Isolation> Context<I> {
             history: Vec::new(),
             log: None,
         }
+    }
+
+    /// The transaction that begins is one for which [`Context::favor_next`] was set.
+    #[cold]
+    pub(crate) fn favor(&mut self, snapshot: &SafeSnapshot) {
+        (self.favor_next, self.is_favored) = (false, true);
+        snapshot.begin_read_mostly();
+    }
+
+    #[cold]
+    pub(crate) fn end_favor(&mut self, snapshot: &SafeSnapshot) {
+        self.is_favored = false;
+        snapshot.end_read_mostly();
     }
 
     /// Keeps a key.
@@ -202,6 +223,7 @@ impl<I: Isolation> Context<I> {
         self.written.clear();
         self.keys.clear();
         self.stores.clear();
+        self.lookups.clear();
         self.held.release();
         (self.latest_read, self.latest_miss) = (Stamp::ZERO, Stamp::ZERO);
         self.is_open = false;

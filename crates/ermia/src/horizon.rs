@@ -5,7 +5,7 @@
 //! publishes this. Who derives the horizon reads the stamp of the next commit, has a heavy barrier, and looks at what is published. It sees
 //! the transaction, or the transaction reads its stamp later.
 
-use ensilo_epoch::{Epoch, Epochs};
+use ensilo_epoch::Epochs;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 use ensilo_sync::{CachePadded, barrier};
@@ -20,6 +20,8 @@ pub(crate) struct Horizon {
     stamp: CachePadded<AtomicU64>,
     /// The tick of the epochs for which it was derived last.
     derived_at: AtomicU64,
+    /// The stamp of the next commit by then.
+    derived_from: AtomicU64,
     deriving: Mutex<()>,
 }
 
@@ -29,6 +31,7 @@ impl Horizon {
         Horizon {
             stamp: CachePadded::new(AtomicU64::new(1)),
             derived_at: AtomicU64::new(0),
+            derived_from: AtomicU64::new(0),
             deriving: Mutex::new(()),
         }
     }
@@ -40,7 +43,7 @@ impl Horizon {
         Stamp::new(self.stamp.load(Ordering::Acquire))
     }
 
-    /// Derives the horizon anew, once a tick of the epochs.
+    /// Derives the horizon anew, once a tick of the epochs, and when many transactions have committed.
     #[inline]
     pub(crate) fn keep_up(
         &self,
@@ -49,35 +52,40 @@ impl Horizon {
         table: &TransactionTable,
         snapshot: &SafeSnapshot,
     ) {
-        let tick = epochs.last_tick();
-        if self.derived_at.load(Ordering::Relaxed) != tick.get() {
-            self.derive(Some(tick), epochs, clock, table, snapshot);
+        if self.is_due(epochs, clock) {
+            self.derive(|| self.is_due(epochs, clock), epochs, clock, table, snapshot);
         }
     }
 
-    /// Derives the horizon anew, unless somebody else does, or has done it for this tick.
+    #[inline]
+    fn is_due(&self, epochs: &Epochs, clock: &Clock) -> bool {
+        self.derived_at.load(Ordering::Relaxed) != epochs.last_tick().get()
+            || clock.is_far_from(Stamp::new(self.derived_from.load(Ordering::Relaxed)))
+    }
+
+    /// Derives the horizon anew, unless somebody else does, or has done it so that it is no longer needed.
     #[cold]
     pub(crate) fn derive(
         &self,
-        tick: Option<Epoch>,
+        is_needed: impl Fn() -> bool,
         epochs: &Epochs,
         clock: &Clock,
         table: &TransactionTable,
         snapshot: &SafeSnapshot,
     ) {
         let Ok(_deriving) = self.deriving.try_lock() else { return };
-        if tick.is_some_and(|tick| self.derived_at.load(Ordering::Relaxed) == tick.get()) {
+        if !is_needed() {
             return;
         }
+        let tick = epochs.last_tick();
         // First: a snapshot that is taken behind the look at the last one is no older.
         let now = clock.now();
-        let newest = snapshot.keep_for(epochs).map_or(now, |snapshot| snapshot.min(now));
+        let newest = snapshot.keep(epochs, clock).map_or(now, |snapshot| snapshot.min(now));
         barrier::heavy();
         let oldest = table.oldest_begin().map_or(newest, |begin| begin.min(newest));
         // AcqRel: [horizon].
         self.stamp.fetch_max(oldest.get(), Ordering::AcqRel);
-        if let Some(tick) = tick {
-            self.derived_at.store(tick.get(), Ordering::Relaxed);
-        }
+        self.derived_at.store(tick.get(), Ordering::Relaxed);
+        self.derived_from.store(now.get(), Ordering::Relaxed);
     }
 }

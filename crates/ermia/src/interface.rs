@@ -24,6 +24,15 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         self.find_key(store, key)
     }
 
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        each: impl FnMut(usize, Option<ErmiaHandle>),
+    ) -> Result<(), Abort> {
+        self.find_keys(store, keys, each)
+    }
+
     #[inline]
     fn read<R>(&mut self, found: ErmiaHandle, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
         self.read_found(found, decode)

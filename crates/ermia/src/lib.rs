@@ -7,8 +7,9 @@
 //!
 //! # Source
 //! Kim, Wang, Johnson, Pandis, "ERMIA: Fast memory-optimized database system for heterogeneous workloads" (SIGMOD 2016). Where we deviate:
-//! - Epochs at two time scales come from `ensilo-epoch` as it is: those of memory, and those by which the horizon of versions moves on. The
-//!   third, for transaction ids, is not needed: a session keeps its place in the table.
+//! - Epochs of memory come from `ensilo-epoch` as it is. The horizon of versions moves on with these, and after some hundred commits, so that
+//!   what was overwritten is freed while it is in the cache. Epochs for transaction ids are not needed: a session keeps its place in the
+//!   table.
 //! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage.
 //! - Deleted keys leave the index.
 //! - Phantoms are found in both directions, see `certify`.
@@ -20,7 +21,7 @@
 //! ```
 //!
 //! # Terms
-//! - **OID**: names a record within its store: its place in the indirection array.
+//! - **OID**: names a record within its store: the address of its slot in the indirection array.
 //! - **stamp**: a place in the order of commits (the paper's LSN).
 //! - **begin**: the stamp at which a transaction has begun: it sees what has a smaller one.
 //! - **horizon**: a stamp before which nobody needs a version that was overwritten.

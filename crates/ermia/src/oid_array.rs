@@ -2,8 +2,11 @@
 //!
 //! # Source
 //! ERMIA (SIGMOD 2016) §3.2. An array is a range of addresses that is reserved once and backed by memory as it grows, so that it never
-//! moves. Where we deviate: it is two ranges, a small one for all stores and a large one for those that need it, since addresses
-//! are not without end, and there may be thousands of stores with a few records each.
+//! moves. Where we deviate:
+//! - It is two ranges, a small one for all stores and a large one for those that need it, since addresses are not without end, and there
+//!   may be thousands of stores with a few records each.
+//! - An identifier is the address of its slot, not its number. An index that has found one has the processor load what lies there, so
+//!   that the slot is on its way while the index is still at work.
 
 use std::ptr::{NonNull, null_mut};
 use std::sync::{Arc, OnceLock};
@@ -31,21 +34,27 @@ pub(crate) const BLOCK_LEN: usize = 16;
 /// In a slot: the record is gone, and its key is about to leave the index.
 pub(crate) const DEAD: u64 = 1;
 
-/// Names a record within its store: its place in the array.
+/// Names a record: its slot in the array of its store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Oid(u32);
+pub(crate) struct Oid(NonNull<AtomicU64>);
+
+// SAFETY: it is an address. Who follows it shares the array.
+unsafe impl Send for Oid {}
 
 impl Oid {
     /// Returns the value that stands for the record in an index: never 0.
     #[inline]
     pub(crate) fn index_value(self) -> u64 {
-        u64::from(self.0) + 1
+        self.0.as_ptr().expose_provenance() as u64
     }
 
     /// Returns the record that stands under `value` in an index.
     #[inline]
     pub(crate) fn from_index_value(value: u64) -> Oid {
-        Oid((value - 1) as u32)
+        match NonNull::new(std::ptr::with_exposed_provenance_mut(value as usize)) {
+            Some(slot) => Oid(slot),
+            None => unreachable!("an index holds no 0"),
+        }
     }
 }
 
@@ -111,19 +120,39 @@ impl OidArray {
 
     /// Hands out the next [`BLOCK_LEN`] identifiers: their slots are empty.
     pub(crate) fn take_block(&self) -> Result<impl DoubleEndedIterator<Item = Oid> + use<>, OutOfMemory> {
-        let first = self.take_next(BLOCK_LEN)?.0;
-        Ok((first..first + BLOCK_LEN as u32).map(Oid))
+        let first = self.take_next(BLOCK_LEN)?;
+        // SAFETY: the slots of a block are in one range, both of which have a multiple of its length.
+        Ok((0..BLOCK_LEN).map(move |at| Oid(unsafe { first.0.add(at) })))
     }
 
-    /// Hands out so many identifiers in a row, and returns the first one: their slots are empty.
-    pub(crate) fn take_next(&self, count: usize) -> Result<Oid, OutOfMemory> {
+    /// Hands out one identifier: its slot is empty.
+    pub(crate) fn take_one(&self) -> Result<Oid, OutOfMemory> {
+        self.take_next(1)
+    }
+
+    /// Hands out so many identifiers in a row, all in one range, and returns the first one.
+    fn take_next(&self, count: usize) -> Result<Oid, OutOfMemory> {
         let mut next = lock(&self.next);
-        let (first, end) = (*next, *next + count);
+        let first = next.next_multiple_of(count);
+        let end = first + count;
         if end * size_of::<AtomicU64>() > self.backed.load(Ordering::Relaxed) {
             self.grow()?;
         }
         *next = end;
-        Ok(Oid(first as u32))
+        Ok(Oid(self.address(first)))
+    }
+
+    /// Returns where the slot of this number lies, which is backed. The caller holds the lock.
+    fn address(&self, number: usize) -> NonNull<AtomicU64> {
+        let (range, at) = match number.checked_sub(FIRST_SLOTS) {
+            None => (&self.first, number),
+            Some(at) => match self.rest.get() {
+                Some(rest) => (rest, at),
+                None => unreachable!("what lies there is backed"),
+            },
+        };
+        // SAFETY: within the range.
+        unsafe { range.base.add(at) }
     }
 
     /// Backs more of the array, twice as much each time up to a limit. The caller holds the lock.
@@ -159,21 +188,20 @@ impl OidArray {
         self.rest.get()
     }
 
-    /// Returns the slot of a record.
+    /// Returns the slot of a record of this array.
     #[inline]
     pub(crate) fn slot(&self, oid: Oid) -> &AtomicU64 {
-        let at = oid.0 as usize;
-        debug_assert!(at < self.backed.load(Ordering::Relaxed) / size_of::<AtomicU64>());
-        let (range, at) = match at.checked_sub(FIRST_SLOTS) {
-            None => (&self.first, at),
-            Some(at) => match self.rest.get() {
-                Some(rest) => (rest, at),
-                None => unreachable!("an identifier is handed out behind the growth that backs its slot"),
-            },
-        };
+        debug_assert!(self.contains(oid), "an identifier of another store");
         // SAFETY: an identifier is handed out behind the growth that backs its slot, and the mapping lives as long as `self`. Fresh
         // memory of the system is 0, a value of an atomic.
-        unsafe { &*range.base.as_ptr().add(at) }
+        unsafe { oid.0.as_ref() }
+    }
+
+    fn contains(&self, oid: Oid) -> bool {
+        std::iter::once(&self.first).chain(self.rest.get()).any(|range| {
+            let start = range.base.addr().get();
+            (start..start + range.slots * size_of::<AtomicU64>()).contains(&oid.0.addr().get())
+        })
     }
 }
 

@@ -55,6 +55,11 @@ where
 {
     fn node(&mut self, _: NodeStamp) {}
 
+    #[inline]
+    fn approach(&mut self, value: u64) {
+        self.store.load_header::<I>(Oid::from_index_value(value));
+    }
+
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         match self.transaction.newest_row(self.store, Oid::from_index_value(value)) {
             Some(version) => {

@@ -94,9 +94,47 @@ impl<I: Isolation> Transaction<'_, I> {
     }
 
     /// Looks a key up.
+    #[inline]
     pub(crate) fn find_key(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
         self.use_store(store)?;
-        match store.index().get(key, &self.guard) {
+        let lookup = store.index().get(key, &self.guard);
+        self.resolve(store, key, lookup)
+    }
+
+    /// Looks many keys up.
+    pub(crate) fn find_keys<K: AsRef<[u8]>>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<ErmiaHandle>),
+    ) -> Result<(), Abort> {
+        self.use_store(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        let filled = lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held);
+        let mut outcome = filled.map_err(|abort| self.doom(abort));
+        store.load_rows::<I>(&lookups);
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
+            match self.resolve(store, key.as_ref(), lookup) {
+                Ok(found) => each(at, found),
+                Err(abort) => {
+                    outcome = Err(abort);
+                    break;
+                }
+            }
+        }
+        self.context.lookups = lookups;
+        outcome
+    }
+
+    /// Returns a handle to what an index has found, if the transaction sees a row there.
+    #[inline]
+    fn resolve(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        lookup: Lookup,
+    ) -> Result<Option<ErmiaHandle>, Abort> {
+        match lookup {
             Lookup::Found(value) => {
                 let oid = Oid::from_index_value(value);
                 match self.see(store, oid) {

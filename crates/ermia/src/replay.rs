@@ -302,7 +302,7 @@ fn insert<I: Isolation>(
     version: Version<I>,
     guard: &Guard<'_>,
 ) -> Result<Option<Oid>, OutOfMemory> {
-    let oid = store.records().take_next(1)?;
+    let oid = store.records().take_one()?;
     // Release: [head].
     store.slot(oid).store(version.to_word(), Ordering::Release);
     match store.index().insert_if_absent(key, oid.index_value(), guard, &mut ()) {

@@ -6,9 +6,9 @@
 //! have a successor that has committed before `s`: it aborts.
 
 use ensilo_epoch::{Epoch, Epochs};
-use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
+use ensilo_sync::{Backoff, CachePadded};
 
 use crate::stamp::{Clock, Stamp};
 use crate::store::lock;
@@ -22,43 +22,76 @@ pub(crate) struct SafeSnapshot {
     /// The newest one, for those that commit.
     newest: AtomicU64,
     taken: Mutex<Option<Taken>>,
+    /// How many transactions are under way that a new snapshot would be in the way of.
+    read_mostly: CachePadded<AtomicU64>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Taken {
-    /// The epoch in which it was taken: in the next one another is.
+    /// The global epoch in which it was taken.
     epoch: Epoch,
+    /// The snapshot epoch by then.
+    snapshot_epoch: Epoch,
     stamp: Stamp,
+}
+
+impl Taken {
+    /// Returns whether those that begin read at this snapshot still. As a rule that is for a moment: it leads behind chains of versions, and
+    /// keeps them. Beside transactions that read mostly it is for as long as snapshots may be old.
+    fn is_current(&self, epochs: &Epochs, clock: &Clock, has_read_mostly: bool) -> bool {
+        if has_read_mostly {
+            return self.snapshot_epoch == epochs.snapshot_epoch();
+        }
+        self.epoch == epochs.global_epoch() && !clock.is_far_from(self.stamp)
+    }
 }
 
 impl SafeSnapshot {
     pub(crate) fn new() -> Self {
-        SafeSnapshot { newest: AtomicU64::new(0), taken: Mutex::new(None) }
-    }
-
-    /// Returns a snapshot that was taken in this epoch: not a second ago, as snapshots are by their own epochs, since it
-    /// would lead behind long chains of versions. The caller has published a stamp.
-    pub(crate) fn current(&self, epochs: &Epochs, clock: &Clock) -> Stamp {
-        let mut taken = lock(&self.taken);
-        let epoch = epochs.global_epoch();
-        match *taken {
-            Some(Taken { epoch: for_epoch, stamp }) if for_epoch == epoch => stamp,
-            _ => {
-                // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
-                self.newest.store(PENDING, Ordering::Relaxed);
-                let stamp = clock.take();
-                self.newest.store(stamp.get(), Ordering::Release);
-                *taken = Some(Taken { epoch, stamp });
-                stamp
-            }
+        SafeSnapshot {
+            newest: AtomicU64::new(0),
+            taken: Mutex::new(None),
+            read_mostly: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
-    /// Returns the snapshot that others may begin to read at; those of earlier epochs are forgotten.
-    pub(crate) fn keep_for(&self, epochs: &Epochs) -> Option<Stamp> {
+    /// Returns the snapshot that a transaction begins to read at. The caller has published a stamp.
+    pub(crate) fn current(&self, epochs: &Epochs, clock: &Clock) -> Stamp {
         let mut taken = lock(&self.taken);
-        *taken = taken.filter(|taken| taken.epoch == epochs.global_epoch());
+        if let Some(taken) = *taken
+            && taken.is_current(epochs, clock, self.has_read_mostly())
+        {
+            return taken.stamp;
+        }
+        // Before the stamp: what has committed by then is shown.
+        let (epoch, snapshot_epoch) = (epochs.global_epoch(), epochs.snapshot_epoch());
+        // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
+        self.newest.store(PENDING, Ordering::Relaxed);
+        let stamp = clock.take();
+        self.newest.store(stamp.get(), Ordering::Release);
+        *taken = Some(Taken { epoch, snapshot_epoch, stamp });
+        stamp
+    }
+
+    /// Returns the snapshot that others may begin to read at; one that is no longer current is forgotten.
+    pub(crate) fn keep(&self, epochs: &Epochs, clock: &Clock) -> Option<Stamp> {
+        let mut taken = lock(&self.taken);
+        *taken = taken.filter(|taken| taken.is_current(epochs, clock, self.has_read_mostly()));
         taken.map(|taken| taken.stamp)
+    }
+
+    /// A transaction begins that reads mostly: until it ends, no snapshot is taken that is not needed.
+    pub(crate) fn begin_read_mostly(&self) {
+        // Relaxed: it is a matter of speed alone.
+        self.read_mostly.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_read_mostly(&self) {
+        self.read_mostly.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn has_read_mostly(&self) -> bool {
+        self.read_mostly.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether a transaction with this successor stamp, and a later one of its own, may stand on both sides of a snapshot. The newest

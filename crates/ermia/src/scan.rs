@@ -73,6 +73,11 @@ where
         }
     }
 
+    #[inline]
+    fn approach(&mut self, value: u64) {
+        self.store.load_header::<I>(Oid::from_index_value(value));
+    }
+
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         if self.failed.is_some() {
             return ControlFlow::Break(());

@@ -181,6 +181,10 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
         Snapshot::open(shared, participant, context, slot)
     }
 
+    fn favor_next(&mut self) {
+        self.parts().1.context.favor_next = true;
+    }
+
     fn counters(&mut self) -> Arc<WorkerCounters> {
         Arc::clone(&self.parts().1.context.counters)
     }

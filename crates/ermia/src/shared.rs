@@ -51,7 +51,7 @@ impl ErmiaShared {
     /// Moves the horizon on as far as it goes, for want of memory.
     #[cold]
     pub(crate) fn keep_up_now(&self) {
-        self.horizon.derive(None, &self.epochs, &self.clock, &self.table, &self.snapshot);
+        self.horizon.derive(|| true, &self.epochs, &self.clock, &self.table, &self.snapshot);
     }
 
     /// Moves the horizon on, if the epochs have.

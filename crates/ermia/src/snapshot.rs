@@ -79,6 +79,30 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         unsafe { self.context.note_miss(stamp.node, self.begin, &self.guard) };
     }
 
+    /// Returns a handle to what an index has found, if the snapshot shows a row there.
+    #[inline]
+    fn resolve(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        lookup: Lookup,
+    ) -> Result<Option<ErmiaHandle>, Abort> {
+        match lookup {
+            Lookup::Found(value) => {
+                let oid = Oid::from_index_value(value);
+                if let Some(version) = self.see(store, oid, key) {
+                    return self.add_found(store, oid, version).map(Some);
+                }
+            }
+            // SAFETY: the node was reported under the snapshot's guard.
+            Lookup::Missing(stamp) => unsafe { self.note_miss(stamp) },
+        }
+        if I::RECORDS_HISTORY {
+            self.context.record_missing_unless_read(&self.shared.recorded_removals, store.id(), key);
+        }
+        Ok(None)
+    }
+
     fn add_found(&mut self, store: &ErmiaStore, oid: Oid, version: Version<I>) -> Result<ErmiaHandle, Abort> {
         let entry = FoundEntry { store: store.into(), oid, version: Some(version), key: KeyAt::default() };
         let at = self.context.found.push(entry, &mut self.context.held)?;
@@ -96,20 +120,25 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
 
     fn find(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
         self.check(store)?;
-        match store.index().get(key, &self.guard) {
-            Lookup::Found(value) => {
-                let oid = Oid::from_index_value(value);
-                if let Some(version) = self.see(store, oid, key) {
-                    return self.add_found(store, oid, version).map(Some);
-                }
-            }
-            // SAFETY: the node was reported under this guard.
-            Lookup::Missing(stamp) => unsafe { self.note_miss(stamp) },
+        let lookup = store.index().get(key, &self.guard);
+        self.resolve(store, key, lookup)
+    }
+
+    fn find_many<K: AsRef<[u8]>>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        mut each: impl FnMut(usize, Option<ErmiaHandle>),
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        store.load_rows::<I>(&lookups);
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
+            each(at, self.resolve(store, key.as_ref(), lookup)?);
         }
-        if I::RECORDS_HISTORY {
-            self.context.record_missing_unless_read(&self.shared.recorded_removals, store.id(), key);
-        }
-        Ok(None)
+        self.context.lookups = lookups;
+        Ok(())
     }
 
     fn read<R>(&mut self, found: ErmiaHandle, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
@@ -177,6 +206,11 @@ where
         self.failed = self.snapshot.check(self.store).err();
         // SAFETY: the scan goes on under the snapshot's pin.
         unsafe { self.snapshot.note_miss(stamp) };
+    }
+
+    #[inline]
+    fn approach(&mut self, value: u64) {
+        self.store.load_header::<I>(Oid::from_index_value(value));
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {

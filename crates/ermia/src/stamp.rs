@@ -116,6 +116,9 @@ pub(crate) struct Clock(CachePadded<AtomicU64>);
 
 const STEP: u64 = 2;
 
+/// See [`Clock::is_far_from`].
+const COMMITS_MAX: u64 = 256;
+
 /// The bits that no TID has, but for those that make stamps even.
 const TID_SHIFT: u32 = (Tid::STEP / STEP).trailing_zeros();
 
@@ -129,6 +132,12 @@ impl Clock {
     pub(crate) fn now(&self) -> Stamp {
         // Acquire: [commit-order] what those with smaller stamps have announced before they took them is visible.
         Stamp(self.0.load(Ordering::Acquire))
+    }
+
+    /// Returns whether so many have committed since `stamp` was the next one that what they have overwritten is about to leave the cache.
+    #[inline]
+    pub(crate) fn is_far_from(&self, stamp: Stamp) -> bool {
+        self.now().get() - stamp.get() >= COMMITS_MAX * STEP
     }
 
     /// Takes the stamp of a transaction that has written.

@@ -4,9 +4,10 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
+use ensilo_engine::parts::Lookups;
 use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, TableId};
 use ensilo_epoch::{Epochs, Guard};
-use ensilo_index::{Masstree, ScanVisitor};
+use ensilo_index::{Lookup, Masstree, ScanVisitor};
 use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -105,6 +106,25 @@ impl ErmiaStore {
             // SAFETY: the newest version of a record is freed only when every transaction that could find it here has ended: by one that
             // has begun before it was overwritten, and is under way, it is kept.
             word => unsafe { Version::from_word(word) },
+        }
+    }
+
+    /// Starts to load the newest rows of what an index has found, whose slots are on their way.
+    #[inline]
+    pub(crate) fn load_rows<I: Isolation>(&self, lookups: &Lookups) {
+        let found = lookups.iter().filter_map(|lookup| match lookup {
+            Lookup::Found(value) => Some(Oid::from_index_value(value)),
+            Lookup::Missing(_) => None,
+        });
+        found.clone().for_each(|oid| self.load_header::<I>(oid));
+        found.filter_map(|oid| self.newest::<I>(oid)).for_each(|version| version.record().prefetch_row());
+    }
+
+    /// Starts to load the head of a record's newest version.
+    #[inline]
+    pub(crate) fn load_header<I: Isolation>(&self, oid: Oid) {
+        if let Some(version) = self.newest::<I>(oid) {
+            version.record().prefetch_header();
         }
     }
 

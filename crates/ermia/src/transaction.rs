@@ -54,6 +54,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         let id = entry.begin(slot);
         context.number = context.number.next();
         context.is_open = true;
+        if context.favor_next {
+            context.favor(&shared.snapshot);
+        }
         Transaction { shared, guard, context, garbage, entry, slot, id, begin }
     }
 
@@ -156,6 +159,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     /// Ends the transaction: it holds nobody back any more.
     #[inline]
     pub(crate) fn end(&mut self) {
+        if self.context.is_favored {
+            self.context.end_favor(&self.shared.snapshot);
+        }
         self.entry.end();
         self.context.clear();
     }

@@ -8,12 +8,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{AbortReason, Engine, EngineOptions, Read, Session, TableId, TransactionOf, Write};
+use ensilo_epoch::Advance;
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
 
 type Started<I> = (Arc<Ermia<I>>, Arc<ErmiaStore>, [ErmiaSession<I>; 2]);
 
 fn start<I: Isolation>() -> Started<I> {
-    let engine = Ermia::<I>::start(EngineOptions::default());
+    start_with(EngineOptions::default())
+}
+
+/// The same, whose epochs move on when they are told to.
+fn start_by_hand<I: Isolation>() -> Started<I> {
+    let mut options = EngineOptions::default();
+    options.epochs.advance = Advance::Manual;
+    start_with(options)
+}
+
+fn start_with<I: Isolation>(options: EngineOptions) -> Started<I> {
+    let engine = Ermia::<I>::start(options);
     let store = engine.new_store(TableId(1)).unwrap();
     let sessions = [(); 2].map(|()| engine.session());
     (engine, store, sessions)
@@ -189,4 +201,66 @@ fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
         inserting.collect();
     }
     assert_eq!(engine.last_key(&store), None);
+}
+
+/// Overwrites a row so often that a snapshot would be taken anew.
+fn overwrite_often<I: Isolation>(session: &mut ErmiaSession<I>, store: &ErmiaStore, key: &[u8]) {
+    for number in 0..1000 {
+        let mut tx = session.begin();
+        set::<I>(&mut tx, store, key, number);
+        tx.commit().unwrap();
+    }
+}
+
+/// A transaction reads a row that others overwrite, beside snapshots, and writes another one. Returns whether it has committed.
+fn commits_beside_snapshots(is_favored: bool) -> bool {
+    let (engine, store, [mut first, mut second]) = start_by_hand::<Serializable>();
+    let mut reading = engine.session();
+    overwrite_often(&mut first, &store, b"a");
+    drop(second.begin_snapshot());
+    if is_favored {
+        first.favor_next();
+    }
+    let mut tx = first.begin();
+    assert_eq!(get::<Serializable>(&mut tx, &store, b"a"), Some(999));
+    overwrite_often(&mut second, &store, b"a");
+    let mut snapshot = reading.begin_snapshot();
+    let shown = snapshot.get(&store, b"b", |row| row.word(0)).unwrap();
+    assert_eq!(shown, None);
+    drop(snapshot);
+    assert!(tx.insert(&store, b"b", &[1], 8).unwrap());
+    tx.commit().is_ok()
+}
+
+#[test]
+fn new_snapshots_keep_out_of_the_way_of_a_favored_transaction() {
+    assert!(!commits_beside_snapshots(false), "a snapshot lies between it and what came before");
+    assert!(commits_beside_snapshots(true));
+}
+
+#[test]
+fn snapshots_are_taken_anew_behind_favored_transactions_that_were_leaked() {
+    let (_engine, store, [mut first, mut second]) = start_by_hand::<Serializable>();
+    drop(second.begin_snapshot());
+    first.favor_next();
+    forget(first.begin());
+    drop(first);
+    overwrite_often(&mut second, &store, b"a");
+    let mut snapshot = second.begin_snapshot();
+    assert_eq!(snapshot.get(&store, b"a", |row| row.word(0)).unwrap(), Some(999));
+}
+
+#[test]
+fn what_was_overwritten_is_freed_before_the_epoch_ends() {
+    fn run<I: Isolation>() {
+        let (engine, store, [mut writing, mut reading]) = start_by_hand::<I>();
+        for _ in 0..20 {
+            overwrite_often(&mut writing, &store, b"a");
+            drop(reading.begin_snapshot());
+            let kept = engine.statistics().transactions.versions;
+            assert!(kept <= 1000, "{kept} versions are kept");
+        }
+    }
+    run::<Serializable>();
+    run::<SnapshotIsolation>();
 }

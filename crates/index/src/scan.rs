@@ -49,12 +49,22 @@ pub trait ScanVisitor {
     /// before the node's entries. A node is reported again, with a later version, when a layer below it is found gone.
     fn node(&mut self, stamp: NodeStamp);
 
+    /// Comes a few entries before [`entry`](ScanVisitor::entry), for most of them, when what lies where the value points to is about to be
+    /// in the cache: where that leads to something else, its turn to be loaded is now.
+    #[inline]
+    fn approach(&mut self, value: u64) {
+        let _ = value;
+    }
+
     /// Takes a key within the bounds and its value; `Break` ends the scan.
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()>;
 }
 
 /// So many values ahead of the visitor the scan starts to load what lies behind them.
 const VALUES_AHEAD: usize = 4;
+
+/// So many values ahead it has the visitor load what lies behind that.
+const APPROACH_AHEAD: usize = 2;
 
 /// So many border nodes ahead of itself the scan starts to load one, in the order of its direction.
 const NODES_AHEAD: isize = 2;
@@ -178,13 +188,24 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
         let len = entries.len();
         let at = |step: usize| entries[if REVERSE { len - 1 - step } else { step }];
         (0..len.min(VALUES_AHEAD)).for_each(|step| at(step).prefetch());
+        (0..len.min(APPROACH_AHEAD)).for_each(|step| self.approach(at(step)));
         for step in 0..len {
             if step + VALUES_AHEAD < len {
                 at(step + VALUES_AHEAD).prefetch();
             }
+            if step + APPROACH_AHEAD < len {
+                self.approach(at(step + APPROACH_AHEAD));
+            }
             self.entry(copy, border, at(step), depth, range)?;
         }
         ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn approach(&mut self, entry: Entry) {
+        if entry.kind != LAYER {
+            self.visitor.approach(entry.value);
+        }
     }
 
     /// Hands out an entry, or what lies behind it.

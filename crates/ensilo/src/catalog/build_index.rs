@@ -63,7 +63,7 @@ impl<E: Engine> DatabaseShared<E> {
         let mut batch_len = BATCH_LEN_MAX;
         let mut has_freed_memory = false;
         loop {
-            let filled = attempt::run(self, 0, &mut |_| (), |tx| {
+            let filled = attempt::run(self, attempt::RetryPolicy::new(0), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });

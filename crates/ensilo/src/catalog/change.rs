@@ -183,6 +183,9 @@ impl<E: Engine> DatabaseShared<E> {
     /// Changes the system tables.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
         // What nobody could open again must not be acknowledged.
-        self.answer(attempt::run(self, self.retries, &mut |_| (), body), Durability::Stored)
+        self.answer(
+            attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), body),
+            Durability::Stored,
+        )
     }
 }

@@ -80,7 +80,7 @@ impl<E: Engine> DatabaseShared<E> {
 
     fn clear_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         loop {
-            let cleared = attempt::run(self, self.retries, &mut |_| (), |tx| {
+            let cleared = attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 clear_batch(&mut tx.inner, index)
             });

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
-use ensilo_engine::parts::{HeldMemory, NodeSet, PointerMap, SetBuffer, spread};
+use ensilo_engine::parts::{HeldMemory, Lookups, NodeSet, PointerMap, SetBuffer, spread};
 use ensilo_engine::{Abort, AbortReason, RowRef, TableId, Tid, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
-use ensilo_index::{Lookup, NodeStamp};
+use ensilo_index::NodeStamp;
 use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::AtomicU64;
@@ -67,7 +67,7 @@ pub(crate) struct Context {
     pub(super) rows: SetBuffer<AtomicU64>,
     /// The write set's lock order: address and position.
     pub(super) lock_order: SetBuffer<(usize, u32)>,
-    pub(super) lookups: SetBuffer<Option<Lookup>>,
+    pub(super) lookups: Lookups,
     /// What the sets hold beyond what they keep.
     pub(super) held: HeldMemory,
     pub(super) last_tid: Tid,
@@ -111,7 +111,7 @@ impl Context {
             keys: SetBuffer::new(),
             rows: SetBuffer::new(),
             lock_order: SetBuffer::new(),
-            lookups: SetBuffer::new(),
+            lookups: Lookups::default(),
             held: HeldMemory::new(pool),
             last_tid: Tid::ZERO,
             garbage: Garbage::default(),
@@ -396,16 +396,6 @@ impl Context {
         stamp: NodeStamp,
     ) -> Result<bool, Abort> {
         Ok(self.nodes.add(stamp, &mut self.held)? && self.protect_node(shared, guard, stamp)?)
-    }
-
-    /// Room for so many look-ups, to be given back.
-    pub(super) fn take_lookups(&mut self, count: usize) -> Result<SetBuffer<Option<Lookup>>, Abort> {
-        self.lookups.clear();
-        self.lookups.reserve(count, &mut self.held)?;
-        let mut lookups = std::mem::take(&mut self.lookups);
-        // Not `repeat_n`, which takes three times as long.
-        lookups.extend_reserved((0..count).map(|_| None));
-        Ok(lookups)
     }
 
     /// Returns an abort that showed at `record`. It names the key if that was kept.

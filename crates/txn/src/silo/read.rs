@@ -120,11 +120,10 @@ impl<V: Variant> Read for Transaction<'_, V> {
         mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
         self.check_store(store)?;
-        let mut lookups = self.context.take_lookups(keys.len()).map_err(|abort| self.doom(abort))?;
-        store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
-        let mut outcome = Ok(());
-        for (at, (key, lookup)) in keys.iter().zip(&*lookups).enumerate() {
-            let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        let filled = lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held);
+        let mut outcome = filled.map_err(|abort| self.doom(abort));
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
             match self.resolve(store, key.as_ref(), lookup, |_| ()) {
                 Ok(seen) => each(at, seen.map(|(found, ())| found)),
                 Err(abort) => {

@@ -228,10 +228,9 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
         self.check(store)?;
-        let mut lookups = self.context.take_lookups(keys.len())?;
-        store.index().get_many(keys, &self.guard, |at, lookup| lookups[at] = Some(lookup));
-        for (at, (key, lookup)) in keys.iter().zip(&*lookups).enumerate() {
-            let Some(lookup) = *lookup else { unreachable!("get_many answers every key") };
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
             each(at, self.resolve(store, key.as_ref(), lookup, |_| ()).map(|(found, ())| found));
         }
         self.context.lookups = lookups;
