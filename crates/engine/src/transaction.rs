@@ -116,10 +116,8 @@ pub trait Read {
     }
 
     /// Returns the last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
-    /// By default 0, as for an engine that does not log.
-    fn largest_epoch_seen(&self) -> Epoch {
-        Epoch::new(0)
-    }
+    /// An engine that does not log returns any.
+    fn largest_epoch_seen(&self) -> Epoch;
 }
 
 /// Writes of a transaction, and its end. Dropping it without [`Write::commit`] aborts it.

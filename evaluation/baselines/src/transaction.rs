@@ -195,6 +195,11 @@ impl<P: Protocol> Read for BaselineTransaction<'_, P> {
         );
         Ok(())
     }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        // Nothing is logged.
+        Epoch::new(0)
+    }
 }
 
 impl<P: Protocol> Write for BaselineTransaction<'_, P> {

@@ -192,6 +192,11 @@ impl Read for MapTransaction<'_> {
         }
         Ok(())
     }
+
+    fn largest_epoch_seen(&self) -> Epoch {
+        // Nothing is logged.
+        Epoch::new(0)
+    }
 }
 
 impl Write for MapTransaction<'_> {
