@@ -36,6 +36,8 @@ pub(crate) struct Garbage<I: Isolation> {
     /// Versions, each with the stamp of the one that has overwritten it.
     overwritten: VecDeque<(Stamp, Version<I>)>,
     deletions: VecDeque<(Stamp, Deletion<I>)>,
+    /// Versions of the reserve that nothing leads to any more, each with the epoch since which that is so.
+    retired: VecDeque<(Epoch, Version<I>)>,
     /// Identifiers of records that are gone, each with the epoch in which it was.
     dead: VecDeque<(Epoch, NonNull<ErmiaStore>, Oid)>,
     /// Identifiers that may be used, by store.
@@ -50,6 +52,7 @@ impl<I: Isolation> Garbage<I> {
         Garbage {
             overwritten: VecDeque::new(),
             deletions: VecDeque::new(),
+            retired: VecDeque::new(),
             dead: VecDeque::new(),
             free: Vec::new(),
         }
@@ -76,14 +79,20 @@ impl<I: Isolation> Garbage<I> {
 
     /// Returns whether there is nothing to free, now or later.
     pub(crate) fn is_empty(&self) -> bool {
-        self.overwritten.is_empty() && self.deletions.is_empty() && self.dead.is_empty()
+        self.overwritten.is_empty()
+            && self.deletions.is_empty()
+            && self.retired.is_empty()
+            && self.dead.is_empty()
     }
 
     /// Returns whether something can be freed.
     #[inline]
     pub(crate) fn is_ripe(&self, shared: &ErmiaShared) -> bool {
+        let is_over =
+            |epoch: Option<Epoch>| epoch.is_some_and(|epoch| epoch < shared.epochs.memory_horizon());
         self.has_ripe_versions(shared)
-            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
+            || is_over(self.dead.front().map(|(epoch, ..)| *epoch))
+            || is_over(self.retired.front().map(|(epoch, _)| *epoch))
     }
 
     /// Returns whether a version or a deletion can be freed.
@@ -114,6 +123,12 @@ impl<I: Isolation> Garbage<I> {
             self.take_out(shared, guard, stamp, &deletion);
         }
         let memory_horizon = shared.epochs.memory_horizon();
+        for _ in 0..BUDGET {
+            let retired = self.retired.pop_front_if(|(epoch, _)| *epoch < memory_horizon);
+            let Some((_, version)) = retired else { break };
+            // SAFETY: it was retired: whoever may have found it has ended since.
+            unsafe { version.free(guard) }
+        }
         for _ in 0..BUDGET {
             let dead = self.dead.pop_front_if(|(epoch, ..)| *epoch < memory_horizon);
             let Some((_, store, oid)) = dead else { break };
@@ -155,8 +170,21 @@ impl<I: Isolation> Garbage<I> {
         };
         if is_dead {
             // SAFETY: nothing leads to the version any more.
-            unsafe { deletion.version.retire(guard) };
+            unsafe { self.retire(guard, deletion.version) };
             self.bury(guard, deletion.store, deletion.oid);
+        }
+    }
+
+    /// Frees a version once every transaction has ended that may have found it.
+    ///
+    /// # Safety
+    /// As [`RawRecord::retire`](ensilo_engine::RawRecord::retire).
+    pub(crate) unsafe fn retire(&mut self, guard: &Guard<'_>, version: Version<I>) {
+        if version.is_of_reserve() {
+            self.retired.push_back((guard.participant().retire_epoch(), version));
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { version.record().retire(guard) }
         }
     }
 

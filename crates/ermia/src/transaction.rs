@@ -122,7 +122,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 for version in write.own_versions() {
                     version.set_created(Stamp::NEVER);
                     // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
-                    unsafe { version.retire(&self.guard) };
+                    unsafe { self.garbage.retire(&self.guard, version) };
                 }
             }
             None => self.withdraw_insert(write),
@@ -151,7 +151,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         for version in write.own_versions() {
             version.set_created(Stamp::NEVER);
             // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
-            unsafe { version.retire(&self.guard) };
+            unsafe { self.garbage.retire(&self.guard, version) };
         }
         self.garbage.bury(&self.guard, write.store, write.oid);
     }

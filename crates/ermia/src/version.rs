@@ -22,12 +22,18 @@ use crate::transaction_table::{Outcome, TransactionTable};
 /// In the link of a version: it is a deletion.
 const DELETION: u64 = 1;
 
+/// In the link of a version: its memory is of the reserve.
+const RESERVE: u64 = 2;
+
+/// The bits of a link that are not of the address.
+const MARKS: u64 = DELETION | RESERVE;
+
 /// What stands before a version's row.
 #[derive(Debug)]
 pub(crate) struct Header<D> {
     /// Its author.
     created: AtomicU64,
-    /// The version before, 0 without one; the lowest bit is [`DELETION`].
+    /// The version before, 0 without one; the low bits are [`MARKS`].
     older: AtomicU64,
     dependencies: D,
 }
@@ -61,12 +67,30 @@ impl<I: Isolation> Version<I> {
         author: Author,
         older: Option<Self>,
     ) -> Result<Self, OutOfMemory> {
-        let header = Header {
+        RawRecord::allocate(guard, store, row_len_bytes, Self::header(author, older, 0)).map(Version)
+    }
+
+    /// Returns a deletion by `author` of `older`, from the reserve beside the memory limit: rows can be deleted also where the limit leaves
+    /// nothing.
+    #[cold]
+    pub(crate) fn allocate_deletion(
+        guard: &Guard<'_>,
+        store: TableId,
+        author: Author,
+        older: Self,
+    ) -> Result<Self, OutOfMemory> {
+        let header = Self::header(author, Some(older), MARKS);
+        let allocate = |layout, account| guard.participant().heap().allocate_reserve(layout, account);
+        // SAFETY: the reserve returns a fresh block.
+        unsafe { RawRecord::allocate_exact(store, 0, header, allocate) }.map(Version)
+    }
+
+    fn header(author: Author, older: Option<Self>, marks: u64) -> Header<I::Dependencies> {
+        Header {
             created: AtomicU64::new(author.to_word()),
-            older: AtomicU64::new(older.map_or(0, Version::to_word)),
+            older: AtomicU64::new(older.map_or(0, Version::to_word) | marks),
             dependencies: I::Dependencies::new(),
-        };
-        RawRecord::allocate(guard, store, row_len_bytes, header).map(Version)
+        }
     }
 
     /// Returns the version as a word: its address, whose low bits are 0.
@@ -133,7 +157,7 @@ impl<I: Isolation> Version<I> {
     #[inline]
     pub(crate) fn older(&self) -> Option<Self> {
         // Relaxed: it was written before the version was found.
-        let word = self.0.header().older.load(Ordering::Relaxed) & !DELETION;
+        let word = self.0.header().older.load(Ordering::Relaxed) & !MARKS;
         // SAFETY: a version is freed once every transaction sees the one in front of it, and the caller does not.
         unsafe { Version::from_word(word) }
     }
@@ -201,22 +225,26 @@ impl<I: Isolation> Version<I> {
         }
     }
 
+    /// Returns whether the memory is of the reserve.
+    #[inline]
+    pub(crate) fn is_of_reserve(&self) -> bool {
+        // Relaxed: as for a deletion.
+        self.0.header().older.load(Ordering::Relaxed) & RESERVE != 0
+    }
+
     /// Frees a version that nobody else knows or can find.
     ///
     /// # Safety
     /// As [`RawRecord::free`].
+    #[inline]
     pub(crate) unsafe fn free(self, guard: &Guard<'_>) {
+        if self.is_of_reserve() {
+            let (block, layout, account) = self.0.block();
+            // SAFETY: it was taken from there; the caller's promise.
+            return unsafe { guard.participant().heap().free_reserve(block, layout, account) };
+        }
         // SAFETY: the caller's promise.
         unsafe { self.0.free(guard) }
-    }
-
-    /// Frees a version once every transaction has ended that may have found it.
-    ///
-    /// # Safety
-    /// As [`RawRecord::retire`].
-    pub(crate) unsafe fn retire(self, guard: &Guard<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.retire(guard) }
     }
 }
 

@@ -78,10 +78,17 @@ impl<I: Isolation> Transaction<'_, I> {
                 self.own_row(at).set_deletion(true);
                 Ok(())
             }
-            None => self.install(&found, Self::shown(&found), 0, |version| {
-                version.record().store_row([].into_iter(), 0);
-                version.set_deletion(true);
-            }),
+            None => {
+                let before = Self::shown(&found);
+                self.context.reserve_write().map_err(|abort| self.doom(abort))?;
+                let deletion = self.allocate(store, 0, Some(before)).or_else(|_| {
+                    Version::allocate_deletion(&self.guard, store.id(), Author::By(self.id), before)
+                });
+                let deletion = deletion.map_err(|_| self.out_of_memory(store, &[]))?;
+                deletion.record().store_row([].into_iter(), 0);
+                deletion.set_deletion(true);
+                self.publish_version(&found, before, deletion)
+            }
         }
     }
 
@@ -203,6 +210,17 @@ impl<I: Isolation> Transaction<'_, I> {
         let version = self.allocate(store, len_bytes, Some(before));
         let version = version.map_err(|_| self.out_of_memory(store, &[]))?;
         fill(version);
+        self.publish_version(found, before, version)
+    }
+
+    /// Makes a version, for which there is room among the writes, the newest one of its record, if `before` is.
+    fn publish_version(
+        &mut self,
+        found: &FoundEntry<I>,
+        before: Version<I>,
+        version: Version<I>,
+    ) -> Result<(), Abort> {
+        let store = Self::store_of(found.store);
         let slot = store.slot(found.oid);
         // AcqRel: [head] the version is complete, and so is the one before.
         let installed =

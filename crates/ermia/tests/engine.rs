@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::mem_forget, reason = "tests")]
 
 use std::mem::forget;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo_engine::{AbortReason, Engine, EngineOptions, Read, Session, TableId, TransactionOf, Write};
+use ensilo_engine::{
+    AbortReason, Direction, Engine, EngineOptions, Read, Session, TableId, TransactionOf, Write,
+};
 use ensilo_epoch::Advance;
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
 
@@ -263,4 +266,70 @@ fn what_was_overwritten_is_freed_before_the_epoch_ends() {
     }
     run::<Serializable>();
     run::<SnapshotIsolation>();
+}
+
+/// Inserts rows until the limit leaves no memory, and returns how many there are.
+fn fill_up<I: Isolation>(session: &mut ErmiaSession<I>, store: &ErmiaStore) -> u64 {
+    let row = [7; 50];
+    for number in 0_u64.. {
+        let mut tx = session.begin();
+        match tx.insert(store, &number.to_be_bytes(), &row, 400) {
+            Ok(inserted) => assert!(inserted),
+            Err(abort) if abort.reason() == AbortReason::OutOfMemory => return number,
+            Err(abort) => panic!("{abort:?}"),
+        }
+        tx.commit().unwrap();
+    }
+    unreachable!("the limit is reached")
+}
+
+/// While a snapshot keeps all that was there, so that nothing is freed meanwhile.
+#[test]
+fn rows_can_be_deleted_where_the_limit_leaves_no_memory() {
+    fn run<I: Isolation>() {
+        let mut options = EngineOptions::default();
+        options.memory_limit_bytes = Some(16 << 20);
+        let (engine, store, [mut session, mut reader]) = start_with::<I>(options);
+        for _ in 0..2 {
+            let rows = fill_up(&mut session, &store);
+            let snapshot = reader.begin_snapshot();
+            for number in 0..rows / 4 {
+                let mut tx = session.begin();
+                let found = tx.find(&store, &number.to_be_bytes()).unwrap().unwrap();
+                tx.delete(found).unwrap();
+                match number % 8 {
+                    0 => drop(tx),
+                    _ => _ = tx.commit().unwrap(),
+                }
+            }
+            drop(snapshot);
+            let mut tx = session.begin();
+            tx.scan(
+                &store,
+                (Bound::Unbounded, Bound::Unbounded),
+                Direction::Forward,
+                |_, row| assert_eq!(row.word(0), 7),
+                |_, ()| ControlFlow::Continue(()),
+            )
+            .unwrap();
+            drop(tx);
+            let mut left = (0..rows).filter(|number| *number >= rows / 4 || number % 8 == 0);
+            assert!(left.all(|number| delete_if_there(&mut session, &store, number)));
+            let began = Instant::now();
+            while engine.last_key(&store).is_some() {
+                engine.epochs().advance();
+                session.collect();
+                assert!(began.elapsed() < Duration::from_secs(20), "{:?}", engine.statistics());
+            }
+        }
+    }
+    run::<Serializable>();
+    run::<SnapshotIsolation>();
+}
+
+fn delete_if_there<I: Isolation>(session: &mut ErmiaSession<I>, store: &ErmiaStore, number: u64) -> bool {
+    let mut tx = session.begin();
+    let Some(found) = tx.find(store, &number.to_be_bytes()).unwrap() else { return false };
+    tx.delete(found).unwrap();
+    tx.commit().is_ok()
 }

@@ -95,30 +95,33 @@ impl Heap {
         Ok(block)
     }
 
-    /// Like [`Heap::allocate_general`], for what is needed where the limit leaves nothing: all such blocks together
-    /// take at most a sixteenth of the limit, beside it.
+    /// Takes a block of exactly this layout for what is needed where the limit leaves nothing: all such blocks together take at most a
+    /// sixteenth of the limit, beside it. They come from the general-purpose allocator, and go with the pool.
     ///
     /// # Errors
     /// [`OutOfMemory`] when they would take more, or the system refuses.
-    ///
-    /// # Panics
-    /// As [`Heap::allocate_general`].
     #[cold]
     pub fn allocate_reserve(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
-        self.pool.take_reserve(layout.size())?;
-        let block = self.allocate_general(layout, account);
-        block.inspect_err(|_| self.pool.return_reserve(layout.size()))
+        if self.pool.faults.strikes() {
+            return Err(self.pool.system_out_of_memory(layout.size()));
+        }
+        let block = self.pool.allocate_reserve(layout)?;
+        self.local.shared.accounts.add_general_as_owner(account, layout.size() as u64);
+        Ok(block)
     }
 
     /// Frees a block of [`Heap::allocate_reserve`].
     ///
+    /// # Panics
+    /// When there is no such block.
+    ///
     /// # Safety
-    /// As for [`Heap::free_general`].
+    /// `block` came from there, for this layout and account, on a heap of the same pool, and nobody uses it from now on.
     #[cold]
     pub unsafe fn free_reserve(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
-        // SAFETY: the caller's promise: the block came from `allocate_general` too.
-        unsafe { self.free_general(block, layout, account) };
-        self.pool.return_reserve(layout.size());
+        self.local.shared.accounts.add_general_as_owner(account, (layout.size() as u64).wrapping_neg());
+        // SAFETY: the caller's promise.
+        unsafe { self.pool.free_reserve(block, layout) };
     }
 
     /// Frees a block of [`Heap::allocate_general`].

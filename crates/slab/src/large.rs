@@ -1,4 +1,5 @@
-//! Blocks too large for a class: from the global allocator, each remembered so that the pool can free them when it goes.
+//! Blocks too large for a class, and those of the reserve: from the global allocator, each remembered so that the pool can free them when it
+//! goes.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;

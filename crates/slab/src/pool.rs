@@ -250,21 +250,25 @@ impl Pool {
         })
     }
 
-    /// Counts bytes of the reserve.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] when there are not so many left; nothing is counted.
-    pub(crate) fn take_reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        let reserve = self.limit() / RESERVE_SHARE;
+    /// Takes a block of the reserve.
+    pub(crate) fn allocate_reserve(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
+        let (bytes, reserve) = (layout.size() as u64, self.limit() / RESERVE_SHARE);
         let taken = self.reserve_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-            taken.checked_add(bytes as u64).filter(|&sum| sum <= reserve)
+            taken.checked_add(bytes).filter(|&sum| sum <= reserve)
         });
-        taken.map(drop).map_err(|_| self.out_of_memory(bytes))
+        taken.map_err(|_| self.out_of_memory(layout.size()))?;
+        self.large.allocate(layout).ok_or_else(|| {
+            self.reserve_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.system_out_of_memory(layout.size())
+        })
     }
 
-    /// Ends the count of so many bytes of the reserve.
-    pub(crate) fn return_reserve(&self, bytes: usize) {
-        self.reserve_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    /// # Safety
+    /// `block` is one of the reserve with this layout, which nobody uses from now on.
+    pub(crate) unsafe fn free_reserve(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { self.large.free(block, layout) };
+        self.reserve_bytes.fetch_sub(layout.size() as u64, Ordering::Relaxed);
     }
 
     /// From now on about one allocation of `one_in` fails, in an order that `seed` decides; none if `one_in` is 0.
