@@ -116,12 +116,16 @@ fn models() -> Vec<Step> {
             .model("loom"),
         Step::cargo("loom: epochs", "test --profile quick -p ensilo-epoch --test loom").model("loom"),
         Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
+        Step::cargo("loom: versions and ERMIA's commit", "test --profile quick -p ensilo-ermia --lib models")
+            .model("loom"),
         Step::cargo("loom: single keys", "test --profile quick -p ensilo-baselines --lib").model("loom"),
         Step::cargo("loom: log buffers and who leads", "test --profile quick -p ensilo-log --lib model")
             .model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("loom: waiting for rows", "test --profile quick -p ensilo --lib watch::").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
+        Step::cargo("shuttle: ERMIA's transactions", "test --profile quick -p ensilo-ermia --lib models")
+            .model("shuttle"),
         Step::cargo("counting of accesses", "test --profile quick -p ensilo-counting --lib")
             .model("ensilo_count"),
     ]
@@ -157,8 +161,11 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
             .env("TSAN_OPTIONS", "history_size=7");
         steps.push(step);
     }
-    let stresses =
-        [("stress: checked histories", "stress"), ("stress: jobs beside transactions", "background")];
+    let stresses = [
+        ("stress: checked histories", "stress"),
+        ("stress: checked histories of ERMIA", "ermia"),
+        ("stress: jobs beside transactions", "background"),
+    ];
     for (name, test) in stresses {
         let step = Step::cargo(name, &format!("test --profile quick -p ensilo-check --test {test}"));
         steps.push(step.env("ENSILO_STRESS_SECONDS", &stress_seconds.to_string()));

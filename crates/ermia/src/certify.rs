@@ -22,6 +22,7 @@ use ensilo_sync::atomic::Ordering;
 
 use crate::context::ReadEntry;
 use crate::isolation::{Certificates, Fault, Isolation, has_fault};
+use crate::planted::{Step, is_left_out};
 use crate::stamp::{Author, Stamp};
 use crate::transaction::Transaction;
 use crate::transaction_table::Outcome;
@@ -94,6 +95,7 @@ impl<I: Isolation> Transaction<'_, I> {
             match self.shared.table.ask(id) {
                 Outcome::Active | Outcome::Aborted => return None,
                 Outcome::Committing(Some(of_other)) if of_other >= stamp => return None,
+                Outcome::Committing(_) if is_left_out(Step::WaitForOverwriters) => return None,
                 Outcome::Committed { stamp: of_other, successor } => {
                     return (of_other < stamp).then_some(successor);
                 }
@@ -115,7 +117,9 @@ impl<I: Isolation> Transaction<'_, I> {
 
     /// Returns the predecessor stamp of a transaction that has written.
     fn predecessor(&self, stamp: Stamp) -> Stamp {
-        self.shared.table.wait_for_commits_before(stamp, self.slot);
+        if !is_left_out(Step::WaitForReaders) {
+            self.shared.table.wait_for_commits_before(stamp, self.slot);
+        }
         let mut predecessor = self.context.latest_seen();
         for write in self.context.writes.iter().filter(|write| !write.is_cancelled()) {
             for version in write.own_versions().chain(write.before) {

@@ -7,6 +7,14 @@
 //! `[commit-order]` A transaction announces its commit before it takes its stamp. Who takes a later stamp, or begins later, finds it
 //! announced: it waits for the stamp or the decision where these matter, and never takes one that may have committed before for one that
 //! has not.
+//!
+//! `[reader-commit]` A transaction that has written nothing takes no stamp from the clock, it reads one: so no read-modify-write orders its
+//! announcement. It announces, has a fence, and reads the clock. Who has written takes a stamp, has a fence, and looks at what is announced.
+//! If the first fence comes first, the announcement is seen. If the second one does, the clock is read behind the stamp that was taken, and
+//! the reader's own is a later one, for which nobody waits.
+//!
+//! # Models
+//! `models/serializable.rs` runs these under loom, with each of the steps and orders left out once (`planted`).
 
 use ensilo_engine::{Abort, AbortReason, Committed, TableId, Tid};
 use ensilo_epoch::Epoch;

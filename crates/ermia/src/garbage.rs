@@ -184,7 +184,7 @@ impl<I: Isolation> Garbage<I> {
             self.retired.push_back((guard.participant().retire_epoch(), version));
         } else {
             // SAFETY: the caller's promise.
-            unsafe { version.record().retire(guard) }
+            unsafe { version.retire(guard) }
         }
     }
 

@@ -10,9 +10,10 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 use ensilo_sync::{CachePadded, barrier};
 
+use crate::planted::{Step, is_left_out};
 use crate::safe_snapshot::SafeSnapshot;
 use crate::stamp::{Clock, Stamp};
-use crate::transaction_table::TransactionTable;
+use crate::transaction_table::{Entry, TransactionTable};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -41,6 +42,25 @@ impl Horizon {
     pub(crate) fn get(&self) -> Stamp {
         // Acquire: [horizon] those that have ended have read what they needed.
         Stamp::new(self.stamp.load(Ordering::Acquire))
+    }
+
+    /// Begins at a place of the table: `pin` pins, and `begin` returns the stamp from which on what is there stays, until the
+    /// place [ends](Entry::end).
+    #[inline]
+    pub(crate) fn enter<G>(
+        &self,
+        entry: &Entry,
+        pin: impl FnOnce() -> G,
+        begin: impl FnOnce(&G) -> Stamp,
+    ) -> (G, Stamp) {
+        if !is_left_out(Step::OlderBegin) {
+            entry.publish_begin(self.get());
+        }
+        // [horizon] Its light barrier.
+        let guard = pin();
+        let begin = begin(&guard);
+        entry.publish_begin(begin);
+        (guard, begin)
     }
 
     /// Derives the horizon anew, once a tick of the epochs, and when many transactions have committed.

@@ -25,6 +25,8 @@ pub trait Isolation: Copy + fmt::Debug + Send + Sync + 'static {
 #[doc(hidden)]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// A version is put in front of a record whatever is there, also over one that has not committed.
+    OverwriteUncommitted,
     /// The exclusion window is not tested.
     SkipWindow,
     /// Who has read a version leaves no stamp there.

@@ -38,8 +38,11 @@ mod horizon;
 mod interface;
 mod isolation;
 mod log;
+#[cfg(all(test, any(loom, shuttle)))]
+mod models;
 mod oid_array;
 mod peek;
+mod planted;
 mod read;
 mod record_history;
 mod replay;

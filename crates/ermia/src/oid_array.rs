@@ -8,28 +8,33 @@
 //! - An identifier is the address of its slot, not its number. An index that has found one has the processor load what lies there, so
 //!   that the slot is on its way while the index is still at work.
 
-use std::ptr::{NonNull, null_mut};
+mod range;
+
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use ensilo_slab::{OutOfMemory, Pool};
 use ensilo_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use ensilo_sync::sync::Mutex;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
+use self::range::Range;
 use crate::store::lock;
 
+/// Whether the atomics are a model checker's: there are few of them, since each has a history.
+const IS_MODEL: bool = cfg!(any(loom, shuttle));
+
 /// The records that the first range has slots for.
-const FIRST_SLOTS: usize = 1 << 16;
+const FIRST_SLOTS: usize = if IS_MODEL { 8 } else { 1 << 16 };
 
 /// The most records that a store has had at a time.
-const SLOTS_MAX: usize = 1 << 31;
+const SLOTS_MAX: usize = if IS_MODEL { 64 } else { 1 << 31 };
 
 /// What is backed first, and at most at once.
-const GROWTH_BYTES_MIN: usize = 4 << 10;
+const GROWTH_BYTES_MIN: usize = if IS_MODEL { FIRST_SLOTS * size_of::<AtomicU64>() } else { 4 << 10 };
 const GROWTH_BYTES_MAX: usize = 2 << 20;
 
 /// So many identifiers a session takes at once: two lines of the array.
-pub(crate) const BLOCK_LEN: usize = 16;
+pub(crate) const BLOCK_LEN: usize = if IS_MODEL { 2 } else { 16 };
 
 /// In a slot: the record is gone, and its key is about to leave the index.
 pub(crate) const DEAD: u64 = 1;
@@ -69,44 +74,6 @@ pub(crate) struct OidArray {
     backed: AtomicUsize,
     /// Identifiers that were never handed out begin here. Whoever holds the lock makes the array grow.
     next: Mutex<usize>,
-}
-
-/// Slots in a range of addresses, without memory at first.
-#[derive(Debug)]
-struct Range {
-    base: NonNull<AtomicU64>,
-    slots: usize,
-}
-
-// SAFETY: a slot is an atomic, and the addresses belong to the range.
-unsafe impl Send for Range {}
-// SAFETY: as above.
-unsafe impl Sync for Range {}
-
-impl Range {
-    /// Returns a range, unless the system refuses.
-    fn reserve(slots: usize) -> Option<Range> {
-        let bytes = slots * size_of::<AtomicU64>();
-        // SAFETY: a new mapping, where the system likes, which needs no memory.
-        let base = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
-        Some(Range { base: NonNull::new(base.ok()?.cast())?, slots })
-    }
-
-    /// Has the system put memory behind so many bytes more, if it does.
-    fn back(&self, backed: usize, more: usize) -> bool {
-        // SAFETY: within the mapping, which is ours, behind what is in use.
-        unsafe {
-            let start = self.base.as_ptr().cast::<u8>().add(backed);
-            mprotect(start.cast(), more, MprotectFlags::READ | MprotectFlags::WRITE).is_ok()
-        }
-    }
-}
-
-impl Drop for Range {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody holds a slot any more. If the system refuses, the addresses stay reserved.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.slots * size_of::<AtomicU64>()) };
-    }
 }
 
 impl OidArray {
@@ -151,8 +118,7 @@ impl OidArray {
                 None => unreachable!("what lies there is backed"),
             },
         };
-        // SAFETY: within the range.
-        unsafe { range.base.add(at) }
+        range.address(at)
     }
 
     /// Backs more of the array, twice as much each time up to a limit. The caller holds the lock.
@@ -165,7 +131,7 @@ impl OidArray {
         } else {
             (self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?, backed - FIRST_BYTES)
         };
-        let left = range.slots * size_of::<AtomicU64>() - before;
+        let left = range.slots() * size_of::<AtomicU64>() - before;
         let more = backed.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX).min(left);
         if more == 0 {
             return Err(self.pool.out_of_memory(GROWTH_BYTES_MAX));
@@ -192,16 +158,13 @@ impl OidArray {
     #[inline]
     pub(crate) fn slot(&self, oid: Oid) -> &AtomicU64 {
         debug_assert!(self.contains(oid), "an identifier of another store");
-        // SAFETY: an identifier is handed out behind the growth that backs its slot, and the mapping lives as long as `self`. Fresh
+        // SAFETY: an identifier is handed out behind the growth that backs its slot, and the range lives as long as `self`. Fresh
         // memory of the system is 0, a value of an atomic.
         unsafe { oid.0.as_ref() }
     }
 
     fn contains(&self, oid: Oid) -> bool {
-        std::iter::once(&self.first).chain(self.rest.get()).any(|range| {
-            let start = range.base.addr().get();
-            (start..start + range.slots * size_of::<AtomicU64>()).contains(&oid.0.addr().get())
-        })
+        std::iter::once(&self.first).chain(self.rest.get()).any(|range| range.contains(oid.0))
     }
 }
 

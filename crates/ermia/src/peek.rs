@@ -27,7 +27,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     }
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
-    fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Option<Version<I>> {
+    pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Option<Version<I>> {
         let mut next = store.newest::<I>(oid);
         while let Some(version) = next {
             match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {

@@ -13,6 +13,7 @@ use crate::context::{FoundEntry, KeyAt, ReadEntry};
 use crate::handle::ErmiaHandle;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
+use crate::planted::{Step, is_left_out};
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
@@ -147,7 +148,7 @@ impl<I: Isolation> Transaction<'_, I> {
                         }
                         self.add_found(store, oid, Some(version), Some(key)).map(Some)
                     }
-                    _ => self.miss_record(store, key),
+                    seen => self.miss_record(store, key, seen),
                 }
             }
             Lookup::Missing(stamp) => self.miss_key(store, key, stamp).map(|()| None),
@@ -156,11 +157,21 @@ impl<I: Isolation> Transaction<'_, I> {
 
     /// A key is in the index, with a record that the transaction does not see: that is looked at again behind the node.
     #[cold]
-    fn miss_record(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
+    fn miss_record(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        first: Seen<I>,
+    ) -> Result<Option<ErmiaHandle>, Abort> {
         let (lookup, stamp) = store.index().get_with_node(key, &self.guard);
         let Lookup::Found(value) = lookup else { return self.miss_key(store, key, stamp).map(|()| None) };
         self.rely_on_node(store, stamp)?;
-        match self.see(store, Oid::from_index_value(value)) {
+        let again = if is_left_out(Step::SecondLookAtRecord) {
+            first
+        } else {
+            self.see(store, Oid::from_index_value(value))
+        };
+        match again {
             Seen::Version(version, stamp) if version.is_deletion() => {
                 self.track(version, stamp)?;
                 if I::RECORDS_HISTORY {

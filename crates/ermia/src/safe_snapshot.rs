@@ -10,6 +10,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 use ensilo_sync::{Backoff, CachePadded};
 
+use crate::planted::{Step, is_left_out};
 use crate::stamp::{Clock, Stamp};
 use crate::store::lock;
 
@@ -65,8 +66,10 @@ impl SafeSnapshot {
         }
         // Before the stamp: what has committed by then is shown.
         let (epoch, snapshot_epoch) = (epochs.global_epoch(), epochs.snapshot_epoch());
-        // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
-        self.newest.store(PENDING, Ordering::Relaxed);
+        if !is_left_out(Step::PendingSnapshot) {
+            // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
+            self.newest.store(PENDING, Ordering::Relaxed);
+        }
         let stamp = clock.take();
         self.newest.store(stamp.get(), Ordering::Release);
         *taken = Some(Taken { epoch, snapshot_epoch, stamp });

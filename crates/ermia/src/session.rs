@@ -97,11 +97,8 @@ impl<I: Isolation> SessionState<I> {
     pub(crate) fn look<R>(&mut self, shared: &ErmiaShared, look: impl FnOnce(&Guard<'_>, Stamp) -> R) -> R {
         let slot = self.prepare(shared);
         let entry = shared.table.entry(slot);
-        entry.publish_begin(shared.horizon.get());
-        // Its light barrier is that of the horizon.
-        let guard = self.participant.pin();
-        let begin = shared.clock.now();
-        entry.publish_begin(begin);
+        let now = |_: &Guard<'_>| shared.clock.now();
+        let (guard, begin) = shared.horizon.enter(entry, || self.participant.pin(), now);
         let _end = EndOnDrop(entry);
         look(&guard, begin)
     }

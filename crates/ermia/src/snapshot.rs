@@ -37,12 +37,12 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         slot: u16,
     ) -> Self {
         let entry = shared.table.entry(slot);
-        entry.publish_begin(shared.horizon.get());
-        // Its light barrier is that of the horizon.
-        let guard = participant.pin();
-        let begun_at = shared.epochs.snapshots();
-        let begin = shared.snapshot.current(&shared.epochs, &shared.clock);
-        entry.publish_begin(begin);
+        let mut begun_at = 0;
+        let current = |_: &Guard<'_>| {
+            begun_at = shared.epochs.snapshots();
+            shared.snapshot.current(&shared.epochs, &shared.clock)
+        };
+        let (guard, begin) = shared.horizon.enter(entry, || participant.pin(), current);
         context.number = context.number.next();
         Snapshot { shared, guard, context, entry, begin, begun_at }
     }
@@ -56,7 +56,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
     }
 
     /// Returns the row of a record that the snapshot shows.
-    fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
+    pub(crate) fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
         let newest = store.newest::<I>(oid);
         if newest.is_none() {
             // The record is dead: its deletion was committed before the snapshot. The index may not say so yet.

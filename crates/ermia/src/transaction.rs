@@ -14,6 +14,7 @@ use crate::context::{Context, WriteEntry};
 use crate::garbage::Garbage;
 use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
+use crate::planted::{Step, is_left_out};
 use crate::shared::ErmiaShared;
 use crate::stamp::{Author, Stamp, TransactionId};
 use crate::store::ErmiaStore;
@@ -43,14 +44,13 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         slot: u16,
     ) -> Self {
         let entry = shared.table.entry(slot);
-        entry.publish_begin(shared.horizon.get());
-        // Its light barrier is that of the horizon.
-        let guard = participant.pin_exclusively();
-        if garbage.is_ripe(shared) {
-            garbage.collect(shared, &guard, &context.counters);
-        }
-        let begin = shared.clock.now();
-        entry.publish_begin(begin);
+        let now = |guard: &ExclusiveGuard<'s>| {
+            if garbage.is_ripe(shared) {
+                garbage.collect(shared, guard, &context.counters);
+            }
+            shared.clock.now()
+        };
+        let (guard, begin) = shared.horizon.enter(entry, || participant.pin_exclusively(), now);
         let id = entry.begin(slot);
         context.number = context.number.next();
         context.is_open = true;
@@ -110,7 +110,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     fn undo(&mut self, write: &WriteEntry<I>) {
         match write.before {
             Some(before) => {
-                if let Some(certificates) = before.certificates() {
+                if let Some(certificates) = before.certificates()
+                    && !is_left_out(Step::WithdrawnSuccessor)
+                {
                     // Release: [end] who finds this transaction gone finds no successor.
                     certificates.successor.store(0, Ordering::Release);
                 }

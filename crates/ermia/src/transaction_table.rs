@@ -10,6 +10,9 @@
 //! | `[id]` | begin: id, Release | ask: id, Acquire | the outcome belongs to the transaction with this id |
 //! | `[outcome]` | an outcome, Release | ask: outcome, Acquire | what the transaction did before |
 //! | `[end]` | end: id, Release | ask: id, Acquire | who finds the transaction gone finds its stamps where its id was |
+//! | `[claim]` | a place is handed out, Release | all places are looked at, Acquire | the place, with an entry in which nothing has begun |
+//! | `[horizon]` | see [`Horizon`](crate::horizon::Horizon) | | what a transaction has read |
+//! | `[commit-order]`, `[reader-commit]` | see `commit` | | that a commit was announced |
 //!
 //! A question reads the id, the outcome and the id again. A transaction that begins takes the id away, behind which there is a fence,
 //! before it writes an outcome: who reads that one then does not find the old id again.
@@ -20,6 +23,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
 use ensilo_sync::sync::Mutex;
 use ensilo_sync::{Backoff, CachePadded};
 
+use crate::planted::{Step, is_left_out, ordering_of};
 use crate::stamp::{SLOTS, Stamp, TransactionId};
 use crate::store::lock;
 
@@ -76,8 +80,10 @@ impl Entry {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         self.generation.store(generation, Ordering::Relaxed);
         let id = TransactionId::new(slot, generation);
-        // The id is 0 since the last one has ended.
-        fence(Ordering::Release);
+        if !is_left_out(Step::FenceAtBegin) {
+            // Release: [id] the id is 0 since the last one has ended: who finds an outcome from here on finds the old id gone.
+            fence(Ordering::Release);
+        }
         self.outcome.store(ACTIVE, Ordering::Relaxed);
         // Release: [id].
         self.id.store(id.to_word(), Ordering::Release);
@@ -98,6 +104,9 @@ impl Entry {
     /// Announces that a stamp is about to be taken.
     #[inline]
     pub(crate) fn announce(&self) {
+        if is_left_out(Step::Announcement) {
+            return;
+        }
         // Relaxed: [commit-order] taking the stamp releases it.
         self.outcome.store(COMMITTING, Ordering::Relaxed);
     }
@@ -112,7 +121,8 @@ impl Entry {
     pub(crate) fn set_committed(&self, stamp: Stamp, successor: Stamp) {
         self.successor.store(successor.get(), Ordering::Relaxed);
         // Release: [outcome] the successor stamp, and what the transaction has written.
-        self.outcome.store(stamp.get() << STATUS_BITS | COMMITTED, Ordering::Release);
+        let ordering = ordering_of(Step::OrderOfOutcome, Ordering::Release);
+        self.outcome.store(stamp.get() << STATUS_BITS | COMMITTED, ordering);
     }
 
     pub(crate) fn set_aborted(&self) {
@@ -124,7 +134,7 @@ impl Entry {
     #[inline]
     pub(crate) fn end(&self) {
         // Release: [end].
-        self.id.store(0, Ordering::Release);
+        self.id.store(0, ordering_of(Step::OrderOfEnd, Ordering::Release));
         // Release: [horizon] what it has read was read before it may go.
         self.begin.store(0, Ordering::Release);
     }
@@ -153,7 +163,7 @@ impl Entry {
         let successor = Stamp::new(self.successor.load(Ordering::Relaxed));
         // Acquire: an outcome of a later transaction shows that the id is gone.
         fence(Ordering::Acquire);
-        if self.id.load(Ordering::Relaxed) != id.to_word() {
+        if self.id.load(Ordering::Relaxed) != id.to_word() && !is_left_out(Step::SecondLookAtId) {
             // Acquire: [end].
             fence(Ordering::Acquire);
             return Outcome::Gone;
@@ -189,7 +199,7 @@ impl Entry {
     }
 }
 
-const BLOCK_LEN: usize = 256;
+const BLOCK_LEN: usize = if cfg!(any(loom, shuttle)) { 4 } else { 256 };
 
 type Block = Box<[CachePadded<Entry>]>;
 
@@ -214,7 +224,7 @@ impl TransactionTable {
         let mut free = lock(&self.free);
         free.pop().or_else(|| {
             let next = self.used.load(Ordering::Relaxed);
-            let slot = u16::try_from(next).ok()?;
+            let slot = u16::try_from(next).ok().filter(|slot| usize::from(*slot) < SLOTS)?;
             self.blocks[usize::from(slot) / BLOCK_LEN]
                 .get_or_init(|| (0..BLOCK_LEN).map(|_| CachePadded::new(Entry::new())).collect());
             // Release: [claim] the block.
@@ -255,8 +265,10 @@ impl TransactionTable {
 
     /// Waits until all other transactions with stamps before this one, which its own transaction has taken, have ended.
     pub(crate) fn wait_for_commits_before(&self, stamp: Stamp, own: u16) {
-        // SeqCst fence: [reader-commit] one that only reads and has a smaller stamp is seen to commit.
-        fence(Ordering::SeqCst);
+        if !is_left_out(Step::FenceOfWriter) {
+            // SeqCst fence: [reader-commit] one that only reads and has a smaller stamp is seen to commit.
+            fence(Ordering::SeqCst);
+        }
         let others = self.in_use().filter(|(slot, _)| *slot != usize::from(own));
         others.for_each(|(_, entry)| entry.wait_for_commit_before(stamp));
     }

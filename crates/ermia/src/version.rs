@@ -8,6 +8,16 @@
 //! V2. The versions of a record are in the order of their stamps, the newest first. One without a stamp is the first: its author holds the
 //!     record's write lock by it.
 //! V3. Whoever sees a version does not follow its link: what is behind a version that every transaction sees may be gone.
+//!
+//! # Memory ordering
+//! | edge | from | to | what it carries |
+//! |---|---|---|---|
+//! | `[head]` | a version becomes the newest, Release | the newest is found, Acquire | its header and row, and those behind it |
+//! | `[created]` | a stamp takes the id's place, Release | the author is asked for, Acquire | the row, to which the author has written up to its commit |
+//! | `[successor]` | an id, or later a stamp, in the version before, Release | a reader's commit, Acquire | the transaction that is asked for |
+//!
+//! Who compares a stamp with its own begin has the row by `[commit-order]` already. A look at what is newest has no begin: it depends on
+//! `[created]`, and on `[outcome]` where the stamp is not there yet.
 
 use ensilo_engine::{RawRecord, RowRef, TableId};
 use ensilo_epoch::Guard;
@@ -16,6 +26,7 @@ use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::isolation::{Certificates, Fault, Isolation, VersionDependencies, has_fault};
+use crate::planted::{Step, ordering_of};
 use crate::stamp::{Author, Stamp, TransactionId};
 use crate::transaction_table::{Outcome, TransactionTable};
 
@@ -36,6 +47,9 @@ pub(crate) struct Header<D> {
     /// The version before, 0 without one; the low bits are [`MARKS`].
     older: AtomicU64,
     dependencies: D,
+    /// In a model, which fails when the version is used later, or at the same time.
+    #[cfg(all(test, loom))]
+    is_freed: loom::cell::UnsafeCell<bool>,
 }
 
 #[cfg(not(any(loom, shuttle)))]
@@ -67,7 +81,7 @@ impl<I: Isolation> Version<I> {
         author: Author,
         older: Option<Self>,
     ) -> Result<Self, OutOfMemory> {
-        RawRecord::allocate(guard, store, row_len_bytes, Self::header(author, older, 0)).map(Version)
+        RawRecord::allocate(guard, store, row_len_bytes, Self::new_header(author, older, 0)).map(Version)
     }
 
     /// Returns a deletion by `author` of `older`, from the reserve beside the memory limit: rows can be deleted also where the limit leaves
@@ -79,17 +93,19 @@ impl<I: Isolation> Version<I> {
         author: Author,
         older: Self,
     ) -> Result<Self, OutOfMemory> {
-        let header = Self::header(author, Some(older), MARKS);
+        let header = Self::new_header(author, Some(older), MARKS);
         let allocate = |layout, account| guard.participant().heap().allocate_reserve(layout, account);
         // SAFETY: the reserve returns a fresh block.
         unsafe { RawRecord::allocate_exact(store, 0, header, allocate) }.map(Version)
     }
 
-    fn header(author: Author, older: Option<Self>, marks: u64) -> Header<I::Dependencies> {
+    fn new_header(author: Author, older: Option<Self>, marks: u64) -> Header<I::Dependencies> {
         Header {
             created: AtomicU64::new(author.to_word()),
             older: AtomicU64::new(older.map_or(0, Version::to_word) | marks),
             dependencies: I::Dependencies::new(),
+            #[cfg(all(test, loom))]
+            is_freed: loom::cell::UnsafeCell::new(false),
         }
     }
 
@@ -116,14 +132,25 @@ impl<I: Isolation> Version<I> {
     }
 
     #[inline]
+    fn header(&self) -> &Header<I::Dependencies> {
+        let header = self.0.header();
+        #[cfg(all(test, loom))]
+        // SAFETY: the checker fails the model when somebody writes meanwhile.
+        assert!(!header.is_freed.with(|is_freed| unsafe { *is_freed }), "a version is used that was freed");
+        header
+    }
+
+    #[inline]
     pub(crate) fn row<'a>(self) -> RowRef<'a> {
+        #[cfg(all(test, loom))]
+        self.header();
         self.0.row()
     }
 
     #[inline]
     pub(crate) fn author(&self) -> Author {
         // Acquire: [created] a version with a stamp is as its author has left it.
-        Author::from_word(self.0.header().created.load(Ordering::Acquire))
+        Author::from_word(self.header().created.load(Ordering::Acquire))
     }
 
     /// Returns the stamp of a version that a replay has put there.
@@ -138,26 +165,26 @@ impl<I: Isolation> Version<I> {
     #[inline]
     pub(crate) fn set_created(&self, stamp: Stamp) {
         // Release: [created].
-        self.0.header().created.store(stamp.get(), Ordering::Release);
+        self.header().created.store(stamp.get(), ordering_of(Step::OrderOfStamp, Ordering::Release));
     }
 
     #[inline]
     pub(crate) fn is_deletion(&self) -> bool {
         // Relaxed: its author alone writes it, before others see the version.
-        self.0.header().older.load(Ordering::Relaxed) & DELETION != 0
+        self.header().older.load(Ordering::Relaxed) & DELETION != 0
     }
 
     /// Makes the version, which is the caller's own, a deletion or a row.
     pub(crate) fn set_deletion(&self, is_deletion: bool) {
-        let older = self.0.header().older.load(Ordering::Relaxed) & !DELETION;
-        self.0.header().older.store(older | u64::from(is_deletion), Ordering::Relaxed);
+        let older = self.header().older.load(Ordering::Relaxed) & !DELETION;
+        self.header().older.store(older | u64::from(is_deletion), Ordering::Relaxed);
     }
 
     /// Returns the version before. The caller does not see this one (V3).
     #[inline]
     pub(crate) fn older(&self) -> Option<Self> {
         // Relaxed: it was written before the version was found.
-        let word = self.0.header().older.load(Ordering::Relaxed) & !MARKS;
+        let word = self.header().older.load(Ordering::Relaxed) & !MARKS;
         // SAFETY: a version is freed once every transaction sees the one in front of it, and the caller does not.
         unsafe { Version::from_word(word) }
     }
@@ -165,7 +192,7 @@ impl<I: Isolation> Version<I> {
     /// Returns what depends on the version, under an isolation level that keeps this.
     #[inline]
     pub(crate) fn certificates(&self) -> Option<&Certificates> {
-        self.0.header().dependencies.stamps()
+        self.header().dependencies.stamps()
     }
 
     /// Returns what this version is to the transaction `own` that has begun at `begin`. One that commits is waited for, if it may have been
@@ -229,7 +256,7 @@ impl<I: Isolation> Version<I> {
     #[inline]
     pub(crate) fn is_of_reserve(&self) -> bool {
         // Relaxed: as for a deletion.
-        self.0.header().older.load(Ordering::Relaxed) & RESERVE != 0
+        self.header().older.load(Ordering::Relaxed) & RESERVE != 0
     }
 
     /// Frees a version that nobody else knows or can find.
@@ -238,6 +265,9 @@ impl<I: Isolation> Version<I> {
     /// As [`RawRecord::free`].
     #[inline]
     pub(crate) unsafe fn free(self, guard: &Guard<'_>) {
+        if self.keeps_memory() {
+            return;
+        }
         if self.is_of_reserve() {
             let (block, layout, account) = self.0.block();
             // SAFETY: it was taken from there; the caller's promise.
@@ -245,6 +275,32 @@ impl<I: Isolation> Version<I> {
         }
         // SAFETY: the caller's promise.
         unsafe { self.0.free(guard) }
+    }
+
+    /// Returns whether the memory of a version that is freed stays as it is: in a model, so that a later use is noticed.
+    #[cfg(all(test, loom))]
+    fn keeps_memory(self) -> bool {
+        // SAFETY: the checker fails the model when somebody else uses the cell meanwhile.
+        self.0.header().is_freed.with_mut(|is_freed| unsafe { *is_freed = true });
+        true
+    }
+
+    /// With this mistake two may have overwritten the same version, and both free it.
+    #[cfg(not(all(test, loom)))]
+    fn keeps_memory(self) -> bool {
+        has_fault::<I>(Fault::OverwriteUncommitted)
+    }
+
+    /// Frees a version once every transaction has ended that may have found it.
+    ///
+    /// # Safety
+    /// As [`RawRecord::retire`].
+    pub(crate) unsafe fn retire(self, guard: &Guard<'_>) {
+        if has_fault::<I>(Fault::OverwriteUncommitted) {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.0.retire(guard) }
     }
 }
 

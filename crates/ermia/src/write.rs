@@ -8,12 +8,13 @@ use ensilo_engine::{Abort, AbortReason, Store as _, assert_is_row};
 use ensilo_index::{InsertError, InsertObserver, Inserted, KEY_LEN_MAX, NodeId, NodeStamp, NodeVersion};
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::Backoff;
-use ensilo_sync::atomic::Ordering;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{Context, FoundEntry, WriteEntry};
 use crate::handle::ErmiaHandle;
-use crate::isolation::Isolation;
+use crate::isolation::{Fault, Isolation, has_fault};
 use crate::oid_array::{DEAD, Oid};
+use crate::planted::{Step, ordering_of};
 use crate::read::Seen;
 use crate::stamp::Author;
 use crate::store::ErmiaStore;
@@ -222,10 +223,7 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<(), Abort> {
         let store = Self::store_of(found.store);
         let slot = store.slot(found.oid);
-        // AcqRel: [head] the version is complete, and so is the one before.
-        let installed =
-            slot.compare_exchange(before.to_word(), version.to_word(), Ordering::AcqRel, Ordering::Relaxed);
-        if installed.is_err() {
+        if !Self::replace_head(slot, before, version) {
             // SAFETY: nobody has seen it.
             unsafe { version.free(&self.guard) };
             return Err(self.conflict(found));
@@ -238,6 +236,17 @@ impl<I: Isolation> Transaction<'_, I> {
         let write = WriteEntry { store, oid, version, before: Some(before), key };
         self.context.push_write(write, std::ptr::from_ref(slot).addr());
         Ok(())
+    }
+
+    /// Puts a version in front of the one before, if that is the newest.
+    fn replace_head(slot: &AtomicU64, before: Version<I>, version: Version<I>) -> bool {
+        if has_fault::<I>(Fault::OverwriteUncommitted) {
+            slot.store(version.to_word(), Ordering::Release);
+            return true;
+        }
+        // AcqRel: [head] the version is complete, and so is the one before.
+        let ordering = ordering_of(Step::OrderOfHead, Ordering::AcqRel);
+        slot.compare_exchange(before.to_word(), version.to_word(), ordering, Ordering::Relaxed).is_ok()
     }
 
     /// Returns a version by this transaction. Where there is no memory, the session's garbage goes first.

@@ -1,0 +1,115 @@
+//! Slots in a range of addresses, without memory at first.
+
+use std::ptr::NonNull;
+
+use ensilo_sync::atomic::AtomicU64;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Range {
+    base: NonNull<AtomicU64>,
+    slots: usize,
+}
+
+// SAFETY: a slot is an atomic, and the addresses belong to the range.
+unsafe impl Send for Range {}
+// SAFETY: as above.
+unsafe impl Sync for Range {}
+
+impl Range {
+    /// Returns a range, unless the system refuses.
+    pub(super) fn reserve(slots: usize) -> Option<Range> {
+        memory::reserve(slots).map(|base| Range { base, slots })
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Has the system put memory behind so many bytes more, if it does.
+    pub(super) fn back(&self, backed: usize, more: usize) -> bool {
+        assert!(backed + more <= self.slots * size_of::<AtomicU64>(), "behind the range");
+        // SAFETY: within the range, behind what is in use.
+        unsafe { memory::back(self.base, backed, more) }
+    }
+
+    /// Returns where a slot lies.
+    pub(super) fn address(&self, at: usize) -> NonNull<AtomicU64> {
+        assert!(at < self.slots, "a slot behind the range");
+        // SAFETY: within the range.
+        unsafe { self.base.add(at) }
+    }
+
+    pub(super) fn contains(&self, slot: NonNull<AtomicU64>) -> bool {
+        let start = self.base.addr().get();
+        (start..start + self.slots * size_of::<AtomicU64>()).contains(&slot.addr().get())
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: the addresses are ours, and nobody holds a slot any more.
+        unsafe { memory::release(self.base, self.slots) }
+    }
+}
+
+/// The system's.
+#[cfg(not(any(loom, shuttle)))]
+mod memory {
+    use std::ptr::{NonNull, null_mut};
+
+    use ensilo_sync::atomic::AtomicU64;
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+    pub(super) fn reserve(slots: usize) -> Option<NonNull<AtomicU64>> {
+        let bytes = slots * size_of::<AtomicU64>();
+        // SAFETY: a new mapping, where the system likes, which needs no memory.
+        let base = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
+        NonNull::new(base.ok()?.cast())
+    }
+
+    /// # Safety
+    /// The bytes lie within a range that begins at `base`, and are not in use.
+    pub(super) unsafe fn back(base: NonNull<AtomicU64>, backed: usize, more: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let start = base.as_ptr().cast::<u8>().add(backed);
+            mprotect(start.cast(), more, MprotectFlags::READ | MprotectFlags::WRITE).is_ok()
+        }
+    }
+
+    /// # Safety
+    /// So many slots were reserved at `base`, and nobody uses them any more.
+    pub(super) unsafe fn release(base: NonNull<AtomicU64>, slots: usize) {
+        // SAFETY: the caller's promise. If the system refuses, the addresses stay reserved.
+        let _ = unsafe { munmap(base.as_ptr().cast(), slots * size_of::<AtomicU64>()) };
+    }
+}
+
+/// A model checker's atomics, which have to be constructed.
+#[cfg(any(loom, shuttle))]
+mod memory {
+    use std::ptr::NonNull;
+
+    use ensilo_sync::atomic::AtomicU64;
+
+    #[allow(clippy::unnecessary_wraps, reason = "as the system's")]
+    pub(super) fn reserve(slots: usize) -> Option<NonNull<AtomicU64>> {
+        let slots: Box<[AtomicU64]> = (0..slots).map(|_| AtomicU64::new(0)).collect();
+        Some(NonNull::from(Box::leak(slots)).cast())
+    }
+
+    /// # Safety
+    /// None: as the system's.
+    pub(super) unsafe fn back(_: NonNull<AtomicU64>, _: usize, _: usize) -> bool {
+        true
+    }
+
+    /// # Safety
+    /// So many slots were reserved at `base`, and nobody uses them any more.
+    pub(super) unsafe fn release(base: NonNull<AtomicU64>, slots: usize) {
+        let slots = NonNull::slice_from_raw_parts(base, slots);
+        // SAFETY: the caller's promise: it is the box that `reserve` has leaked.
+        drop(unsafe { Box::from_raw(slots.as_ptr()) });
+    }
+}
