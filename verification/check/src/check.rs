@@ -6,7 +6,7 @@
 //! cycle. Edges between levels are only looked at, not kept, which makes a graph of millions of transactions small. Only
 //! when something is wrong is the whole graph built, to name the anomaly by its cycle.
 
-use crate::cycles::for_each_cycle;
+use crate::cycles::{for_each_cycle, for_each_forbidden_cycle, has_forbidden_cycle};
 use crate::dependency::{Edge, for_each_edge_of, for_each_program_edge, for_each_version_edge};
 use crate::graph::Graph;
 use crate::history::{History, Tid};
@@ -17,9 +17,22 @@ use crate::report::{
 use crate::rules::{Findings, check_observation, check_tids, check_versions, check_workers};
 use crate::versions::Versions;
 
+/// What a history is held to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// There is no cycle.
+    Serializable,
+    /// Each transaction reads what was committed when it began, and of two that overlap and write one key only one commits: every cycle has
+    /// two anti-dependencies one after the other. What is said of missing records in view of the epochs is Silo's rule: where that may not
+    /// hold, all transactions of the history are of one epoch.
+    SnapshotIsolation,
+}
+
 /// What is asked of a history.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Options {
+    /// What the history is held to (default: serializability).
+    pub isolation: IsolationLevel,
     /// Whether the serial order has to agree with the order of each worker's ordinary transactions (default: yes).
     pub program_order: bool,
     /// Whether the serial order has to agree with the epochs (default: yes).
@@ -35,6 +48,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            isolation: IsolationLevel::Serializable,
             program_order: true,
             epoch_order: true,
             transactions_min: 2,
@@ -44,19 +58,23 @@ impl Default for Options {
     }
 }
 
-/// Decides whether a history is serializable.
+/// Decides whether a history is serializable, or is one of snapshot isolation where that is asked.
 ///
 /// # Panics
-/// If the history has more than 2^32 - 2 transactions or keys.
+/// If the history has more than 2^31 - 2 transactions, or 2^32 - 2 keys.
 pub fn check(history: &History, options: &Options) -> Verdict {
-    assert!(history.transactions.len() < u32::MAX as usize, "a history has less than 2^32 - 1 transactions");
+    assert!(history.transactions.len() < i32::MAX as usize, "a history has less than 2^31 - 1 transactions");
     let mut findings = Findings::new(options.violations_max);
     let judge = Judge { history, options: *options, versions: Versions::of(history) };
     check_versions(&judge.versions, &mut findings);
     check_workers(history, &mut findings);
     check_tids(history, &mut findings);
     let pass = judge.first_pass(&mut findings);
-    let has_cycles = !Graph::new(history.transactions.len(), pass.kept).components().is_empty();
+    let nodes = history.transactions.len();
+    let has_cycles = match options.isolation {
+        IsolationLevel::Serializable => !Graph::new(nodes, pass.kept).components().is_empty(),
+        IsolationLevel::SnapshotIsolation => has_forbidden_cycle(nodes, &pass.kept),
+    };
     if has_cycles || !pass.backward.is_empty() {
         judge.name_cycles(&mut findings);
     }
@@ -103,9 +121,13 @@ impl Judge<'_> {
             pass.summary.dependencies += 1;
             pass.summary.dependencies_within_epochs += u64::from(from == to);
         }
-        if !self.options.epoch_order || from == to {
+        // Under snapshot isolation an anti-dependency may lead back, and so close a cycle with any other edge.
+        let (is_serializable, is_anti) =
+            (self.options.isolation == IsolationLevel::Serializable, edge.kind.is_anti_dependency());
+        if !self.options.epoch_order || from == to || !is_serializable {
             pass.kept.push(edge);
-        } else if from > to {
+        }
+        if self.options.epoch_order && from > to && (is_serializable || !is_anti) {
             pass.backward.push(edge);
         }
     }
@@ -137,12 +159,17 @@ impl Judge<'_> {
         if self.options.program_order {
             for_each_program_edge(self.history, |edge| edges.push(edge));
         }
-        for_each_cycle(self.history.transactions.len(), &edges, |cycle| {
+        let nodes = self.history.transactions.len();
+        let name = |cycle: Vec<Edge>| {
             let has_reader =
                 cycle.iter().any(|edge| self.history.transactions[edge.from as usize].writes.is_empty());
             let steps = cycle.iter().map(|edge| self.explain(edge)).collect();
             findings.add(Violation::Cycle(Cycle::of(steps, has_reader)));
-        });
+        };
+        match self.options.isolation {
+            IsolationLevel::Serializable => for_each_cycle(nodes, &edges, name),
+            IsolationLevel::SnapshotIsolation => for_each_forbidden_cycle(nodes, &edges, name),
+        }
     }
 
     fn explain(&self, edge: &Edge) -> Dependency {
@@ -163,7 +190,12 @@ impl Judge<'_> {
     fn verdict(&self, findings: Findings, summary: Summary) -> Verdict {
         if !findings.counts.is_empty() {
             let Findings { violations, counts, .. } = findings;
-            return Verdict::Violated(Report { violations, counts, summary });
+            return Verdict::Violated(Report {
+                isolation: self.options.isolation,
+                violations,
+                counts,
+                summary,
+            });
         }
         let Options { transactions_min, dependencies_min, .. } = self.options;
         if summary.transactions < transactions_min {
@@ -180,6 +212,9 @@ impl Judge<'_> {
                 wanted: dependencies_min,
             });
         }
-        Verdict::Serializable(summary)
+        match self.options.isolation {
+            IsolationLevel::Serializable => Verdict::Serializable(summary),
+            IsolationLevel::SnapshotIsolation => Verdict::SnapshotIsolated(summary),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A checker that decides whether a recorded history is serializable.
+//! A checker that decides whether a recorded history is serializable, or one of snapshot isolation.
 //!
 //! A run of the engine in recording mode leaves a [`History`]: for every committed transaction the versions that it
 //! read, the keys and key ranges in which it saw nothing, and the versions that it wrote. Versions carry transaction
@@ -11,7 +11,7 @@
 //! # Source
 //! Silo (SOSP 2013) §4.2 to §4.6 and §4.9 for what the history promises; A. Adya, "Weak consistency: a generalized
 //! theory and optimistic implementations" (1999) for the graph and for the names of the anomalies (G1a, G1b, G1c, G2-item,
-//! G2).
+//! G2). For snapshot isolation see `cycles`.
 //!
 //! # Terms
 //! - *version*: what one transaction left of one key, a row or an absence (a delete). It is named by the key and the
@@ -73,7 +73,7 @@ mod report;
 mod rules;
 mod versions;
 
-pub use check::{Options, check};
+pub use check::{IsolationLevel, Options, check};
 pub use history::{
     Epoch, History, InitialVersion, Key, KeyRange, Read, TableId, Tid, Transaction, TransactionId, Write,
 };

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use ensilo_check::{
-    Anomaly, Epoch, History, Inconclusive, Key, KeyRange, Options, Report, TableId, Tid, Transaction,
-    TransactionId, Verdict, Violation, check,
+    Anomaly, Epoch, History, Inconclusive, IsolationLevel, Key, KeyRange, Options, Report, TableId, Tid,
+    Transaction, TransactionId, Verdict, Violation, check,
 };
 
 const TABLE: TableId = TableId(1);
@@ -51,6 +51,121 @@ fn pattern(report: &Report) -> Option<&'static str> {
         Violation::Cycle(cycle) => cycle.pattern,
         _ => None,
     })
+}
+
+fn under_snapshot_isolation(transactions: Vec<Transaction>) -> Verdict {
+    let options = Options { isolation: IsolationLevel::SnapshotIsolation, ..Options::default() };
+    check(&history(transactions), &options)
+}
+
+/// The history is not serializable, and snapshot isolation admits it.
+fn takes_snapshot_isolation(transactions: Vec<Transaction>) {
+    assert_eq!(report(transactions.clone()).anomalies(), [Anomaly::G2Item]);
+    let verdict = under_snapshot_isolation(transactions);
+    assert!(verdict.is_snapshot_isolated() && !verdict.is_serializable(), "{verdict}");
+}
+
+/// Snapshot isolation forbids the history as well.
+fn takes_less_than_snapshot_isolation(transactions: Vec<Transaction>, cycle_len: usize) {
+    match under_snapshot_isolation(transactions) {
+        Verdict::Violated(report) => {
+            assert_eq!(report.isolation, IsolationLevel::SnapshotIsolation);
+            let found = report.violations.iter().find_map(|violation| match violation {
+                Violation::Cycle(cycle) => Some(cycle),
+                _ => None,
+            });
+            let steps = &found.unwrap().steps;
+            assert_eq!(steps.len(), cycle_len, "{report}");
+            let is_anti = |at: usize| steps[at % steps.len()].kind.is_anti_dependency();
+            assert!((0..steps.len()).all(|at| !(is_anti(at) && is_anti(at + 1))), "{report}");
+        }
+        other => panic!("not caught: {other}"),
+    }
+}
+
+#[test]
+fn snapshot_isolation_admits_write_skew_and_the_read_only_anomaly() {
+    let skew = |worker, name: &str| {
+        transaction(worker, 1, 1, 5).reads(key("x"), LOADED).reads(key("y"), LOADED).writes(key(name))
+    };
+    takes_snapshot_isolation(vec![skew(0, "x"), skew(1, "y")]);
+    takes_snapshot_isolation(vec![
+        transaction(0, 1, 1, 5).reads(key("y"), LOADED).writes(key("y")),
+        transaction(1, 1, 1, 6).reads(key("x"), LOADED).reads(key("y"), LOADED).writes(key("x")),
+        transaction(2, 1, 1, 0).reads(key("x"), LOADED).reads(key("y"), version(1, 5)),
+    ]);
+    // A ring of three, each of which has not seen the next one.
+    let link = |worker, read: &str, written: &str| {
+        transaction(worker, 1, 1, 5).reads(key(read), LOADED).reads(key(written), LOADED).writes(key(written))
+    };
+    takes_snapshot_isolation(vec![link(0, "x", "y"), link(1, "y", "z"), link(2, "z", "x")]);
+}
+
+#[test]
+fn snapshot_isolation_admits_a_phantom_and_an_anti_dependency_into_an_earlier_epoch() {
+    let insert = |worker, epoch, name: &str| {
+        transaction(worker, 1, epoch, 5)
+            .scans(TABLE, &b"a"[..]..&b"d"[..])
+            .reads_absent(key(name), Tid::NEVER_WRITTEN)
+            .writes(key(name))
+    };
+    let phantom = vec![insert(0, 1, "a"), insert(1, 1, "b")];
+    assert!(under_snapshot_isolation(phantom).is_snapshot_isolated());
+    let late = vec![
+        transaction(0, 1, 7, 1).reads(key("x"), LOADED).reads(key("y"), LOADED).writes(key("y")),
+        transaction(1, 1, 6, 1).reads(key("x"), LOADED).writes(key("x")),
+    ];
+    assert_eq!(report(late.clone()).anomalies(), [Anomaly::EpochOrder]);
+    assert!(under_snapshot_isolation(late).is_snapshot_isolated());
+}
+
+#[test]
+fn snapshot_isolation_forbids_a_lost_update() {
+    let update = |worker, tid| transaction(worker, 1, 1, tid).reads(key("x"), LOADED).writes(key("x"));
+    takes_less_than_snapshot_isolation(vec![update(0, 5), update(1, 6)], 2);
+    // Also where the one that is lost is of an earlier epoch.
+    let late = transaction(1, 1, 2, 6).reads(key("x"), LOADED).writes(key("x"));
+    takes_less_than_snapshot_isolation(vec![update(0, 5), late], 2);
+}
+
+#[test]
+fn snapshot_isolation_forbids_read_skew() {
+    let pair = transaction(0, 1, 1, 5)
+        .reads(key("x"), LOADED)
+        .reads(key("y"), LOADED)
+        .writes(key("x"))
+        .writes(key("y"));
+    let skewed = transaction(1, 1, 1, 6).reads(key("x"), LOADED).reads(key("y"), version(1, 5));
+    takes_less_than_snapshot_isolation(vec![pair, skewed], 2);
+}
+
+#[test]
+fn snapshot_isolation_forbids_a_long_fork() {
+    let reader = |worker, x, y| transaction(worker, 1, 1, 0).reads(key("x"), x).reads(key("y"), y);
+    let fork = vec![
+        transaction(0, 1, 1, 5).reads(key("x"), LOADED).writes(key("x")),
+        transaction(1, 1, 1, 5).reads(key("y"), LOADED).writes(key("y")),
+        reader(2, version(1, 5), LOADED),
+        reader(3, LOADED, version(1, 5)),
+    ];
+    takes_less_than_snapshot_isolation(fork, 4);
+}
+
+#[test]
+fn snapshot_isolation_forbids_circular_information_flow_and_dirty_reads() {
+    let flow = vec![
+        transaction(0, 1, 1, 5).reads(key("y"), version(1, 5)).writes(key("x")),
+        transaction(1, 1, 1, 5).reads(key("x"), version(1, 5)).writes(key("y")),
+    ];
+    takes_less_than_snapshot_isolation(flow, 2);
+    let dirty = vec![
+        transaction(0, 1, 1, 5).reads(key("x"), Tid(0x77)),
+        transaction(1, 1, 1, 6).reads(key("x"), LOADED).writes(key("x")),
+    ];
+    match under_snapshot_isolation(dirty) {
+        Verdict::Violated(report) => assert_eq!(report.anomalies(), [Anomaly::G1a]),
+        other => panic!("not caught: {other}"),
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use ensilo_check::{
-    Anomaly, Epoch, History, Key, Options, Read, TableId, Tid, Transaction, TransactionId, Verdict, Write,
-    check,
+    Anomaly, Epoch, History, IsolationLevel, Key, Options, Read, TableId, Tid, Transaction, TransactionId,
+    Verdict, Write, check,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -193,6 +193,90 @@ fn sees_rightly(transaction: &Transaction, number: u8, versions: &[Version], pos
         || versions[missed.min(position)..missed.max(position)].iter().all(|version| version.absent);
     let is_missed = transaction.missing.contains(&key(number));
     item && (!is_missed || is_absence && is_same)
+}
+
+/// Whether the transactions, in some order of their beginnings and their commits, give the history by the rules of snapshot isolation.
+fn is_snapshot_isolated(history: &History) -> bool {
+    let orders: Vec<Vec<Version>> = (0..KEYS).map(|number| versions(history, number)).collect();
+    let is_initial = |version: &&Version| version.writer.is_none();
+    let positions = orders.iter().map(|versions| versions.iter().filter(is_initial).count()).collect();
+    go_on(history, &orders, &mut vec![Phase::Waits; history.transactions.len()], positions)
+}
+
+/// Of a transaction: how many versions of each key there were when it began.
+#[derive(Clone, PartialEq)]
+enum Phase {
+    Waits,
+    Begun(Vec<usize>),
+    Done,
+}
+
+/// Tries every next beginning or commit.
+fn go_on(history: &History, orders: &[Vec<Version>], phases: &mut Vec<Phase>, positions: Vec<usize>) -> bool {
+    if phases.iter().all(|phase| *phase == Phase::Done) {
+        return true;
+    }
+    (0..phases.len()).any(|index| {
+        let transaction = &history.transactions[index];
+        let phase = phases[index].clone();
+        let after = match &phase {
+            Phase::Done => None,
+            Phase::Waits => {
+                let sees = transaction.reads.iter().all(|read| {
+                    let number = usize::from(read.key.bytes[0]);
+                    let newest = positions[number].checked_sub(1).map(|at| &orders[number][at]);
+                    newest.is_some_and(|newest| newest.tid == read.version)
+                });
+                sees.then(|| (Phase::Begun(positions.clone()), positions.clone()))
+            }
+            Phase::Begun(at_begin) => {
+                let mut next = positions.clone();
+                let is_first = transaction.writes.iter().all(|write| {
+                    let number = usize::from(write.key.bytes[0]);
+                    next[number] += 1;
+                    positions[number] == at_begin[number]
+                        && orders[number][positions[number]].writer == Some(index)
+                });
+                is_first.then_some((Phase::Done, next))
+            }
+        };
+        let Some((next_phase, next)) = after else { return false };
+        phases[index] = next_phase;
+        let is_right = go_on(history, orders, phases, next);
+        phases[index] = phase;
+        is_right
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) })]
+
+    /// Of one epoch, and without what is said of missing records.
+    #[test]
+    fn the_checker_agrees_with_all_orders_of_beginnings_and_commits(
+        mut sketches in prop::collection::vec(sketch(), 2..5)
+    ) {
+        let mut ranks: Vec<u64> = sketches.iter().map(|sketch| sketch.rank).collect();
+        ranks.sort_unstable();
+        prop_assume!(ranks.windows(2).all(|pair| pair[0] < pair[1]));
+        for sketch in &mut sketches {
+            (sketch.epoch, sketch.is_snapshot, sketch.is_missed) = (1, false, [false; KEYS as usize]);
+        }
+        let history = history(&sketches);
+        let options = Options {
+            isolation: IsolationLevel::SnapshotIsolation,
+            program_order: false,
+            transactions_min: 0,
+            dependencies_min: 0,
+            ..Options::default()
+        };
+        let verdict = check(&history, &options);
+        let is_explained = match &verdict {
+            Verdict::Violated(report) => report.anomalies().iter().all(|anomaly| *anomaly == Anomaly::TidOrder),
+            _ => true,
+        };
+        prop_assert_eq!(is_explained, is_snapshot_isolated(&history), "{}\n{:#?}", verdict, history);
+    }
 }
 
 proptest! {

@@ -57,6 +57,14 @@ pub enum DependencyKind {
     ProgramOrder,
 }
 
+impl DependencyKind {
+    /// Returns whether the second has made what the first has not seen.
+    #[must_use]
+    pub fn is_anti_dependency(self) -> bool {
+        matches!(self, DependencyKind::ReadWrite | DependencyKind::PredicateReadWrite)
+    }
+}
+
 /// One edge of the direct serialization graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {

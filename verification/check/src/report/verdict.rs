@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Anomaly, Violation};
+use crate::check::IsolationLevel;
 
 /// How much a history contained.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -44,9 +45,11 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The findings about a history that is not serializable.
+/// The findings about a history that is not what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// What the history was held to.
+    pub isolation: IsolationLevel,
     /// The first findings of each kind.
     pub violations: Vec<Violation>,
     /// How many there are of each kind, those left out of `violations` included.
@@ -64,7 +67,10 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not serializable: {}", self.summary)?;
+        match self.isolation {
+            IsolationLevel::Serializable => write!(f, "not serializable: {}", self.summary)?,
+            IsolationLevel::SnapshotIsolation => write!(f, "no snapshot isolation: {}", self.summary)?,
+        }
         for (anomaly, count) in &self.counts {
             write!(f, "\n  {count} x {anomaly}")?;
         }
@@ -111,7 +117,9 @@ impl fmt::Display for Inconclusive {
 pub enum Verdict {
     /// The history is equivalent to a serial one in an order that agrees with the epochs.
     Serializable(Summary),
-    /// It is not.
+    /// Nothing else was asked than snapshot isolation, and that it has.
+    SnapshotIsolated(Summary),
+    /// It is not what was asked.
     Violated(Report),
     /// There was too little to judge.
     Inconclusive(Inconclusive),
@@ -122,12 +130,18 @@ impl Verdict {
     pub fn is_serializable(&self) -> bool {
         matches!(self, Verdict::Serializable(_))
     }
+
+    /// Returns whether the history was large enough, and one of snapshot isolation, when no more was asked.
+    pub fn is_snapshot_isolated(&self) -> bool {
+        matches!(self, Verdict::SnapshotIsolated(_))
+    }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Serializable(summary) => write!(f, "serializable: {summary}"),
+            Verdict::SnapshotIsolated(summary) => write!(f, "snapshot isolation: {summary}"),
             Verdict::Violated(report) => report.fmt(f),
             Verdict::Inconclusive(reason) => reason.fmt(f),
         }
