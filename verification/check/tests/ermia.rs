@@ -1,5 +1,5 @@
-//! Random transactions by many threads over ERMIA's engine: with the serial safety net every history is serializable, and mistakes in it are
-//! found.
+//! Random transactions by many threads over ERMIA's engine: with the serial safety net every history is serializable, without it every one
+//! is of snapshot isolation, and mistakes in both are found.
 //!
 //! `ENSILO_STRESS_SECONDS=600 cargo test --profile quick -p ensilo-check --test ermia` runs longer than the default of some seconds;
 //! `ENSILO_STRESS_SEED=N` begins with run `N`.
@@ -9,40 +9,15 @@ mod engine;
 
 use std::time::{Duration, Instant};
 
+use engine::levels::{
+    NoMisses, NoNodes, NoPassedOver, NoReaders, NoWaiting, NoWaitingSnapshots, NoWindow, Overwriting,
+    OverwritingSnapshots, Recorded, RecordedSnapshots,
+};
 use engine::plan::Plan;
 use engine::stress::run;
-use ensilo_ermia::{Ermia, Fault, Isolation, Serializable, SnapshotIsolation};
+use ensilo_check::IsolationLevel;
+use ensilo_ermia::{Ermia, Isolation};
 use ensilo_txn::AbortReason;
-
-/// Declares a level that records its history.
-macro_rules! recording {
-    ($name:ident, $level:ident, $fault:expr, $docs:literal) => {
-        #[doc = $docs]
-        #[derive(Copy, Clone, Debug)]
-        struct $name;
-
-        impl Isolation for $name {
-            type Dependencies = <$level as Isolation>::Dependencies;
-            const SERIALIZABLE: bool = $level::SERIALIZABLE;
-            const RECORDS_HISTORY: bool = true;
-            const FAULT: Option<Fault> = $fault;
-        }
-    };
-}
-
-recording!(Recorded, Serializable, None, "The serial safety net.");
-recording!(RecordedSnapshots, SnapshotIsolation, None, "Snapshot isolation.");
-recording!(NoWindow, Serializable, Some(Fault::SkipWindow), "Without the exclusion window.");
-recording!(NoReaders, Serializable, Some(Fault::ForgetReaders), "Without the stamps of readers.");
-recording!(NoWaiting, Serializable, Some(Fault::SkipCommitting), "Commits in the past are not waited for.");
-recording!(NoNodes, Serializable, Some(Fault::SkipNodes), "Without the node set.");
-recording!(NoMisses, Serializable, Some(Fault::ForgetMisses), "Without the stamps of those who miss a key.");
-recording!(
-    NoPassedOver,
-    Serializable,
-    Some(Fault::ForgetPassedOver),
-    "Without the inserts that were passed over."
-);
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
@@ -51,6 +26,11 @@ fn setting(name: &str, default: u64) -> u64 {
 /// The serial safety net promises a serial order, and no more: a transaction may come before an earlier one of its own session.
 fn plan(seed: u64) -> Plan {
     Plan { has_program_order: false, ..Plan::of_seed(seed) }
+}
+
+/// The same, held to snapshot isolation alone.
+fn snapshot_plan(seed: u64) -> Plan {
+    Plan { isolation: IsolationLevel::SnapshotIsolation, ..plan(seed) }
 }
 
 #[test]
@@ -92,9 +72,38 @@ fn is_found<I: Isolation>() -> bool {
     (1..200).any(|seed| !run::<Ermia<I>>(&plan(seed)).is_clean())
 }
 
+/// Returns whether some run finds what is wrong with snapshot isolation at this level.
+fn is_found_of_snapshots<I: Isolation>() -> bool {
+    (1..200).any(|seed| !run::<Ermia<I>>(&snapshot_plan(seed)).is_clean())
+}
+
 #[test]
 fn snapshot_isolation_is_not_serializable() {
     assert!(is_found::<RecordedSnapshots>());
+}
+
+#[test]
+fn histories_without_the_safety_net_are_of_snapshot_isolation() {
+    for seed in 1..12 {
+        let outcome = run::<Ermia<RecordedSnapshots>>(&snapshot_plan(seed));
+        assert!(outcome.is_clean(), "{outcome}");
+        assert!(outcome.verdict.is_snapshot_isolated());
+    }
+}
+
+#[test]
+fn an_uncommitted_version_that_is_overwritten_is_caught() {
+    assert!(is_found::<Overwriting>());
+}
+
+#[test]
+fn an_uncommitted_version_that_is_overwritten_is_no_snapshot_isolation() {
+    assert!(is_found_of_snapshots::<OverwritingSnapshots>());
+}
+
+#[test]
+fn a_commit_in_the_past_that_is_skipped_is_no_snapshot_isolation() {
+    assert!(is_found_of_snapshots::<NoWaitingSnapshots>());
 }
 
 #[test]

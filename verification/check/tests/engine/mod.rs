@@ -3,6 +3,7 @@
 
 mod attempt;
 mod driver;
+pub(crate) mod levels;
 pub(crate) mod plan;
 pub(crate) mod random;
 pub(crate) mod stress;

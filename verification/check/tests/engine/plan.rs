@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ensilo_check::IsolationLevel;
+
 use super::random::Random;
 
 /// Which operations transactions consist of.
@@ -33,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) duration_max: Duration,
     /// One transaction in so many is prepared and decided later.
     pub(crate) prepared_one_in: Option<usize>,
+    /// What the history is held to.
+    pub(crate) isolation: IsolationLevel,
     /// Whether transactions of one worker are in the order in which it ran them.
     pub(crate) has_program_order: bool,
 }
@@ -63,6 +67,7 @@ impl Plan {
             transactions_per_thread: 4000,
             duration_max: Duration::from_millis(250),
             prepared_one_in: [None, Some(10), Some(50)][random.within(0..3)],
+            isolation: IsolationLevel::Serializable,
             has_program_order: true,
         }
     }

@@ -30,7 +30,9 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Whether nothing at all is wrong, as far as the run can tell.
     pub(crate) fn is_clean(&self) -> bool {
-        self.verdict.is_serializable() && self.mismatches.is_empty() && self.panics.is_empty()
+        (self.verdict.is_serializable() || self.verdict.is_snapshot_isolated())
+            && self.mismatches.is_empty()
+            && self.panics.is_empty()
     }
 
     /// The kinds of anomalies that the checker found.
@@ -87,7 +89,8 @@ pub(crate) fn run<E: Engine>(plan: &Plan) -> Outcome {
     });
     let mut mismatches = log.mismatches;
     compare_claims(&log.claims, &log.stamps, &mut mismatches);
-    let options = Options { transactions_min: 100, dependencies_min: 100, ..Options::default() };
+    let isolation = plan.isolation;
+    let options = Options { isolation, transactions_min: 100, dependencies_min: 100, ..Options::default() };
     let verdict = check(&History::of(log.transactions), &options);
     let Log { panics, prepared, .. } = log;
     Outcome { plan: plan.clone(), verdict, mismatches, panics, statistics: engine.statistics(), prepared }
