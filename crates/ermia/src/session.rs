@@ -116,7 +116,8 @@ impl<I: Isolation> SessionState<I> {
     }
 
     pub(crate) fn remains(&self, shared: &ErmiaShared) -> Remains {
-        if self.garbage.is_ripe(shared) {
+        let horizon = shared.epochs.memory_horizon();
+        if self.garbage.is_ripe(shared) || self.participant.retired_before(horizon) > 0 {
             Remains::Now
         } else if self.garbage.is_empty() && !self.participant.has_retired() {
             Remains::Nothing

@@ -93,6 +93,15 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         used.map_err(|abort| self.doom(abort))
     }
 
+    /// Checks that a store is there that an insert goes into. An index may be dropped before the commit, a table may not.
+    #[inline]
+    pub(crate) fn use_store_to_insert(&mut self, store: &ErmiaStore) -> Result<(), Abort> {
+        if store.id().is_logged() {
+            return self.use_store(store);
+        }
+        store.check(&self.shared.epochs).map_err(|abort| self.doom(abort))
+    }
+
     /// Undoes all writes, and ends.
     #[cold]
     pub(crate) fn roll_back(&mut self) {

@@ -103,7 +103,7 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<bool, Abort> {
         assert!(key.len() <= KEY_LEN_MAX, "a key of {} bytes", key.len());
         assert_is_row(row, len_bytes);
-        self.use_store(store)?;
+        self.use_store_to_insert(store)?;
         let mut backoff = Backoff::new();
         loop {
             let oid = match self.publish(store, key, row, len_bytes)? {
@@ -116,6 +116,8 @@ impl<I: Isolation> Transaction<'_, I> {
                 backoff.wait();
                 continue;
             }
+            // What is there is read.
+            self.use_store(store)?;
             return self.insert_over(store, oid, key, row, len_bytes);
         }
     }
