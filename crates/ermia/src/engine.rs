@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ensilo_engine::parts::end_keys;
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, KeyRange, NewStoreError, Remains, StoredRow, TableId,
+    Engine, EngineOptions, EngineStatistics, Failpoint, KeyRange, NewStoreError, Remains, StoredRow, TableId,
     TransactionStatistics, WorkerCounters,
 };
 use ensilo_epoch::{Epoch, Epochs, Participant};
@@ -114,6 +114,10 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     type Found = ErmiaHandle;
     type Session = ErmiaSession<I>;
     type Replayer<'e> = ErmiaReplayer<'e, I>;
+
+    fn reached(failpoint: Failpoint) {
+        I::reached(failpoint);
+    }
 
     fn start(options: EngineOptions) -> Arc<Self> {
         let pool = Pool::new(options.memory_limit_bytes);

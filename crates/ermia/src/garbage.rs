@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-use ensilo_engine::{Store as _, WorkerCounters};
+use ensilo_engine::{Failpoint, Store as _, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::atomic::Ordering;
@@ -152,6 +152,7 @@ impl<I: Isolation> Garbage<I> {
             // AcqRel: [head] who finds the slot dead finds the key missing, or waits for that.
             let is_dead = slot.compare_exchange(word, DEAD, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if is_dead {
+                I::reached(Failpoint::UnhookBegun);
                 store.index().remove_if(
                     &deletion.key,
                     deletion.oid.index_value(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ensilo_engine::Failpoint;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::stamp::Stamp;
@@ -19,6 +20,13 @@ pub trait Isolation: Copy + fmt::Debug + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     #[doc(hidden)]
     const FAULT: Option<Fault> = None;
+
+    /// See [`Engine::reached`](ensilo_engine::Engine::reached).
+    #[doc(hidden)]
+    #[inline(always)]
+    fn reached(failpoint: Failpoint) {
+        let _ = failpoint;
+    }
 }
 
 /// Mistakes that a checker has to find before it is believed.
