@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ensilo::disk::Disk;
-use ensilo::{ColumnType, Database, Durability, Order, Schema};
+use ensilo::ermia::Ermia;
+use ensilo::generic::Database;
+use ensilo::{ColumnType, Durability, Engine, Options, Order, Schema, Silo};
 use ensilo_test_disk::SimulatedDisk;
 
 static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -35,8 +37,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn open(disk: &Arc<SimulatedDisk>) -> Database {
-    Database::options()
+fn open<E: Engine>(disk: &Arc<SimulatedDisk>) -> Database<E> {
+    Options::default()
         .log_file_bytes(1 << 20)
         .log_buffers(4)
         .checkpoint_interval(Duration::from_secs(3600))
@@ -47,9 +49,9 @@ fn open(disk: &Arc<SimulatedDisk>) -> Database {
 }
 
 /// Opens a database of so many tables with two indexes each; says what that allocated, and how long it took.
-fn cost_of_opening(tables: usize) -> (u64, Duration) {
+fn cost_of_opening<E: Engine>(tables: usize) -> (u64, Duration) {
     let disk = Arc::new(SimulatedDisk::new());
-    let db = open(&disk);
+    let db = open::<E>(&disk);
     for number in 0..tables {
         let schema = Schema::builder(format!("table_{number:05}"))
             .column("id", ColumnType::U32)
@@ -63,15 +65,21 @@ fn cost_of_opening(tables: usize) -> (u64, Duration) {
     db.close().unwrap();
     drop(db);
     let (before, start) = (ALLOCATED_BYTES.load(Ordering::Relaxed), Instant::now());
-    let db = open(&disk);
+    let db = open::<E>(&disk);
     let cost = (ALLOCATED_BYTES.load(Ordering::Relaxed) - before, start.elapsed());
     assert_eq!(db.list_tables().unwrap().len(), tables);
     cost
 }
 
+/// One engine after the other: what is counted is of all threads.
 #[test]
 fn each_table_costs_an_opening_as_much_as_the_one_before() {
-    let [few, many, most] = [200, 400, 1600].map(|tables| cost_of_opening(tables).0);
+    each_table_costs_as_much::<Silo>();
+    each_table_costs_as_much::<Ermia>();
+}
+
+fn each_table_costs_as_much<E: Engine>() {
+    let [few, many, most] = [200, 400, 1600].map(|tables| cost_of_opening::<E>(tables).0);
     let (first, further) = ((many - few) / 200, (most - many) / 1200);
     println!("bytes allocated for each table: {first} of 200 to 400, {further} of 400 to 1600");
     assert!(
@@ -80,7 +88,7 @@ fn each_table_costs_an_opening_as_much_as_the_one_before() {
     );
     if let Ok(tables) = std::env::var("ENSILO_OPENING_TABLES") {
         for tables in [500, tables.parse().unwrap()] {
-            println!("{tables} tables: {:?}", cost_of_opening(tables).1);
+            println!("{tables} tables: {:?}", cost_of_opening::<E>(tables).1);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use ensilo::Engine;
+use ensilo::ermia::{Ermia, Isolation, Serializable};
 use ensilo::variants::{Failpoint, Fault, Silo, Variant};
 
 type Hook = Box<dyn FnMut(Failpoint)>;
@@ -12,10 +13,19 @@ thread_local! {
 }
 
 /// The product, with a closure at its named places.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Hooked;
 
 impl Variant for Hooked {
+    fn reached(place: Failpoint) {
+        call(place);
+    }
+}
+
+impl Isolation for Hooked {
+    type Dependencies = <Serializable as Isolation>::Dependencies;
+    const SERIALIZABLE: bool = true;
+
     fn reached(place: Failpoint) {
         call(place);
     }
@@ -60,6 +70,7 @@ pub(crate) fn hook_once(place: Failpoint, times: u32, mut at_place: impl FnMut()
 
 /// The protocols that a test with hooks runs: the product, and one with a fault that the test has to see.
 pub(crate) type HookedSilo = Silo<Hooked>;
+pub(crate) type HookedErmia = Ermia<Hooked>;
 pub(crate) type FaultySilo = Silo<HookedAndFaulty>;
 
 const _: () = assert!(HookedSilo::FAULT.is_none() && FaultySilo::FAULT.is_some());

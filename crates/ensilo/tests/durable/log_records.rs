@@ -1,11 +1,12 @@
-//! What the log of a measurement holds, and that nobody takes it for more.
+//! What the log of a measurement holds, and that nobody takes it for more: of variants of Silo's engine.
 
 use ensilo::generic::Database;
 use ensilo::variants::{RowLog, Silo, TidLog, Variant};
 use ensilo::{Engine, Error};
 use ensilo_baselines::{KeyValue, PartitionedStore};
 
-use super::*;
+use super::opened::*;
+use crate::*;
 
 fn open_as<E: Engine>(disk: &Arc<SimulatedDisk>) -> Result<Database<E>> {
     options().open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(DIRECTORY))

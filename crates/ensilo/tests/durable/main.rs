@@ -1,34 +1,69 @@
 //! Databases in directories: what is acknowledged as stored survives, however the process or the power ends.
+//!
+//! What lies in `every_engine` holds over every engine, and is compiled for each of them. A test that lies elsewhere says why.
 #![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::duplicate_mod, reason = "tests of every engine are compiled for each of them")]
 
-mod backups;
-mod broken_indexes;
-mod checkpoints;
-mod closing;
-mod collection;
-mod crashes;
-mod engines;
-mod events;
 #[path = "../database/failpoints.rs"]
 mod failpoints;
-mod failures;
-mod full_disk;
-mod futures;
-mod log_records;
-mod memory_limit;
-mod openings;
-mod read_only;
-mod refusals;
-mod reopening;
-mod salvage;
 mod two_disks;
+
+/// Silo's engine.
+#[path = "."]
+mod silo {
+    pub(crate) type Engine = ensilo::Silo;
+    pub(crate) type HookedEngine = crate::failpoints::HookedSilo;
+
+    /// How often a closure that reads runs, while others change what it reads between its reads.
+    pub(crate) const READ_ATTEMPTS: i64 = 3;
+
+    mod every_engine;
+    mod log_records;
+    mod memory_limit;
+    mod opened;
+    mod silo_alone;
+}
+
+/// ERMIA's engine.
+#[path = "."]
+mod ermia {
+    pub(crate) type Engine = ensilo::ermia::Ermia;
+    pub(crate) type HookedEngine = crate::failpoints::HookedErmia;
+
+    /// As the other one: it reads what was committed when it began.
+    pub(crate) const READ_ATTEMPTS: i64 = 1;
+
+    mod every_engine;
+    mod opened;
+}
+
+/// ERMIA's engine without the serial safety net: what its log, its checkpoints and its recovery have a part in.
+#[path = "."]
+mod ermia_snapshot_isolation {
+    use crate::*;
+    use opened::*;
+
+    type Engine = ensilo::ermia::Ermia<ensilo::ermia::SnapshotIsolation>;
+
+    const READ_ATTEMPTS: i64 = super::ermia::READ_ATTEMPTS;
+
+    #[path = "every_engine/checkpoints.rs"]
+    mod checkpoints;
+    #[path = "every_engine/crashes.rs"]
+    mod crashes;
+    mod opened;
+    #[path = "every_engine/reads.rs"]
+    mod reads;
+    #[path = "every_engine/reopening.rs"]
+    mod reopening;
+}
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo::disk::Disk;
-use ensilo::{Columns, Database, Options, Result, Row, Table};
+use ensilo::{Columns, Options, Result, Row};
 use ensilo_test_disk::SimulatedDisk;
 
 /// Waits until this holds, as it will soon.
@@ -73,36 +108,10 @@ const DIRECTORY: &str = "/db";
 
 /// Options for a small database that makes checkpoints only when told.
 fn options() -> Options {
-    Database::options()
+    Options::default()
         .log_file_bytes(1 << 20)
         .log_buffers(4)
         .checkpoint_interval(Duration::from_secs(3600))
         .recovery_threads(2)
         .pool_threads(1)
-}
-
-fn open_with(options: Options, disk: &Arc<SimulatedDisk>) -> Result<Database> {
-    options.open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(DIRECTORY))
-}
-
-fn open(disk: &Arc<SimulatedDisk>) -> Database {
-    open_with(options(), disk).unwrap()
-}
-
-fn accounts(db: &Database) -> Table<Account> {
-    db.open_table().unwrap()
-}
-
-/// A new database with accounts 0 to `count`.
-fn with_accounts(disk: &Arc<SimulatedDisk>, count: u32) -> (Database, Table<Account>) {
-    let db = open(disk);
-    let accounts = db.create_table::<Account>().unwrap();
-    let rows: Vec<_> = (0..count).map(account).collect();
-    db.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
-    (db, accounts)
-}
-
-fn all_rows(db: &Database) -> Vec<Account> {
-    let accounts = accounts(db);
-    db.transact(|tx| accounts.scan().rows(tx)).unwrap()
 }

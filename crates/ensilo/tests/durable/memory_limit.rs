@@ -1,4 +1,5 @@
-//! The memory limit of a database whose deletions wait for the log.
+//! The memory limit of a database whose deletions wait for the log, over Silo's engine alone: over ERMIA's a row cannot be deleted or overwritten
+//! at the limit, since the new version takes memory that there is no reserve for.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 use ensilo::{Durability, Error, Order};
 use ensilo_test_disk::SimulatedDisk;
 
-use super::*;
+use super::opened::*;
+use crate::*;
 
 /// Visible is enough while the tables fill.
 fn insert(db: &Database, accounts: &Table<Account>, id: u32) -> Result<()> {

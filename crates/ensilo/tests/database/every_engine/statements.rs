@@ -1,0 +1,176 @@
+//! What statements return, and that a transaction sees its own writes.
+
+use std::ops::ControlFlow;
+
+use ensilo::{Error, Result, RowId};
+
+use super::{Account, Event, IdAndVisits, Visits, account, owner, quick, with_accounts};
+
+#[test]
+fn rows_come_back_as_they_were_put() {
+    let (db, accounts) = with_accounts(10);
+    db.transact(|tx| {
+        assert_eq!(accounts.get(tx, 3)?, Some(account(3)));
+        assert_eq!(accounts.get(tx, 3)?, Some(account(3)));
+        assert_eq!(accounts.get(tx, 10)?, None);
+        assert!(accounts.contains(tx, 9)? && !accounts.contains(tx, 10)?);
+        assert_eq!(accounts.get_columns(tx, 3)?, Some(IdAndVisits { id: 3, visits: 0 }));
+        assert_eq!(accounts.get_many(tx, &[9, 10, 0])?, [Some(account(9)), None, Some(account(0))]);
+        let mut seen = Vec::new();
+        accounts.get_columns_many(tx, &[4, 11], |at, columns: Option<Visits>| seen.push((at, columns)))?;
+        assert_eq!(seen, [(0, Some(Visits { visits: 0 })), (1, None)]);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_transaction_sees_its_own_writes_in_gets_and_scans() {
+    let (db, accounts) = with_accounts(4);
+    db.transact(|tx| {
+        accounts.insert(tx, &account(7))?;
+        accounts.update(tx, 1, |visits: &mut Visits| visits.visits += 5)?;
+        accounts.update(tx, 1, |visits: &mut Visits| visits.visits += 5)?;
+        assert!(accounts.delete(tx, 2)?);
+        assert!(!accounts.delete(tx, 2)?);
+        assert_eq!(accounts.get_columns::<Visits>(tx, 1)?, Some(Visits { visits: 10 }));
+        assert_eq!(accounts.get(tx, 2)?, None);
+        let keys: Vec<u32> = accounts.scan().collect(tx)?.into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [0, 1, 3, 7]);
+        let by_owner = accounts.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner")?;
+        assert_eq!(by_owner.prefix((owner(1),)).primary_keys(tx)?, [7, 1]);
+        accounts.insert(tx, &account(2))?;
+        assert_eq!(accounts.scan().count(tx)?, 5);
+        Ok(())
+    })
+    .unwrap();
+    let all = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    assert_eq!(all.iter().map(|account| account.id).collect::<Vec<_>>(), [0, 1, 2, 3, 7]);
+    assert_eq!(all[1].visits, 10);
+}
+
+#[test]
+fn scans_take_bounds_prefixes_directions_and_limits() {
+    let (db, accounts) = with_accounts(10);
+    db.transact(|tx| {
+        let keys = |rows: Vec<(u32, Account)>| rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        assert_eq!(keys(accounts.range(3..6).collect(tx)?), [3, 4, 5]);
+        assert_eq!(keys(accounts.range(3..=6).reverse().limit(2).collect(tx)?), [6, 5]);
+        assert_eq!(keys(accounts.range(..2).collect(tx)?), [0, 1]);
+        assert_eq!(keys(accounts.range(8..).collect(tx)?), [8, 9]);
+        #[allow(clippy::reversed_empty_ranges, reason = "that is the point")]
+        let upside_down = accounts.range(6..3).collect(tx)?;
+        assert!(upside_down.is_empty());
+        assert_eq!(accounts.range(3..).first(tx)?.map(|(key, _)| key), Some(3));
+        assert_eq!(accounts.range(3..).limit(0).count(tx)?, 0);
+        assert_eq!(accounts.range(3..).limit(4).count(tx)?, 4);
+        let mut seen = Vec::new();
+        accounts.scan().columns::<IdAndVisits>().for_each(tx, |key, columns| {
+            seen.push(columns.id);
+            if key == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        assert_eq!(seen, [0, 1, 2]);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn found_rows_are_read_and_changed_without_another_look_up() {
+    let (db, accounts) = with_accounts(6);
+    db.transact(|tx| {
+        let found = accounts.find(tx, 1)?.expect("exists");
+        assert_eq!(found.key(), &1);
+        found.update(tx, |visits: &mut Visits| visits.visits = 1)?;
+        found.set(tx, Visits { visits: 2 })?;
+        assert_eq!(found.columns::<Visits>(tx)?.visits, 2);
+        found.replace(tx, &Account { visits: 3, ..account(1) })?;
+        assert_eq!(found.row(tx)?.visits, 3);
+        let mut many = Vec::new();
+        accounts.find_many(tx, &[2, 3, 99], |_, found| many.push(found))?;
+        assert!(many.pop().flatten().is_none());
+        for found in many.into_iter().flatten() {
+            found.delete(tx)?;
+        }
+        let (first, columns) = accounts.range(4..).columns::<Visits>().first_found(tx)?.expect("exists");
+        first.set(tx, Visits { visits: columns.visits + 9 })?;
+        Ok(())
+    })
+    .unwrap();
+    let rows = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    let seen: Vec<_> = rows.iter().map(|row| (row.id, row.visits)).collect();
+    assert_eq!(seen, [(0, 0), (1, 3), (4, 9), (5, 0)]);
+}
+
+#[test]
+fn a_found_row_is_missing_once_deleted_and_found_if_inserted_again() {
+    let (db, accounts) = with_accounts(3);
+    db.transact(|tx| {
+        let one = accounts.find(tx, 1)?.expect("exists");
+        let other = accounts.find(tx, 1)?.expect("exists");
+        one.delete(tx)?;
+        assert!(matches!(other.columns::<Visits>(tx), Err(Error::MissingRow(_))));
+        assert!(matches!(other.set(tx, Visits { visits: 1 }), Err(Error::MissingRow(_))));
+        accounts.insert(tx, &account(1))?;
+        other.set(tx, Visits { visits: 8 })?;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(db.transact(|tx| accounts.get(tx, 1)).unwrap().unwrap().visits, 8);
+}
+
+#[test]
+fn upsert_inserts_or_replaces() {
+    let (db, accounts) = with_accounts(2);
+    db.transact(|tx| {
+        accounts.upsert(tx, &Account { visits: 4, ..account(1) })?;
+        accounts.upsert(tx, &account(5))?;
+        accounts.replace(tx, &Account { visits: 6, ..account(5) })
+    })
+    .unwrap();
+    let rows = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    assert_eq!(rows.iter().map(|row| (row.id, row.visits)).collect::<Vec<_>>(), [(0, 0), (1, 4), (5, 6)]);
+}
+
+#[test]
+fn insert_many_is_all_or_nothing() {
+    let (db, accounts) = with_accounts(1);
+    db.transact(|tx| {
+        assert_eq!(accounts.insert_many(tx, &[account(1), account(2)])?, [1, 2]);
+        let refused = accounts.insert_many(tx, &[account(5), account(6), account(2), account(7)]);
+        assert!(matches!(refused, Err(Error::DuplicateKey(_))));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 3);
+}
+
+#[test]
+fn a_table_without_a_key_invents_row_ids() {
+    let db = quick();
+    let events = db.create_table::<Event>().unwrap();
+    let event = Event { kind: 1, text: "began".into() };
+    let ids: Vec<RowId> =
+        db.transact(|tx| (0..3).map(|_| events.insert(tx, &event)).collect::<Result<_>>()).unwrap();
+    assert!(ids[0] < ids[1] && ids[1] < ids[2]);
+    db.transact(|tx| {
+        events.update(tx, ids[1], |event: &mut Event| event.text.push_str(" and ended"))?;
+        assert_eq!(events.get(tx, ids[1])?.map(|event| event.text), Some("began and ended".to_owned()));
+        assert!(events.delete(tx, ids[0])?);
+        assert_eq!(events.scan().collect(tx)?.len(), 2);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn rows_of_variable_length_grow_and_shrink() {
+    let db = quick();
+    let events = db.create_table::<Event>().unwrap();
+    let id = db.transact(|tx| events.insert(tx, &Event { kind: 1, text: String::new() })).unwrap();
+    for len in [1, 7, 500, 3, 100_000, 2] {
+        let text = "x".repeat(len);
+        db.transact(|tx| events.update(tx, id, |event: &mut Event| event.text.clone_from(&text))).unwrap();
+        assert_eq!(db.transact(|tx| events.get(tx, id)).unwrap().unwrap().text, text);
+    }
+}

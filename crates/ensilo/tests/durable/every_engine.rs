@@ -1,0 +1,22 @@
+//! What holds over every engine: compiled for each of those that `main.rs` names, which is the module above.
+
+mod backups;
+mod broken_indexes;
+mod checkpoints;
+mod closing;
+mod collection;
+mod crashes;
+mod events;
+mod failures;
+mod full_disk;
+mod futures;
+mod openings;
+mod read_only;
+mod reads;
+mod refusals;
+mod reopening;
+mod salvage;
+
+use super::opened::*;
+use super::{Engine, HookedEngine, READ_ATTEMPTS};
+use crate::*;
