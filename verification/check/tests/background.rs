@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 
 use delays::{Delayed, RemovesEntriesOfOthers};
 use ensilo::disk::Disk;
+use ensilo::ermia::{Ermia, Isolation};
 use ensilo::generic::Database;
-use ensilo::variants::Silo;
+use ensilo::variants::{Silo, Variant};
 use ensilo::{Durability, Engine, Options};
 use ensilo_test_disk::SimulatedDisk;
 use history::Recorder;
@@ -71,7 +72,7 @@ impl Drop for SetOnDrop<'_> {
 ///
 /// # Panics
 /// When something is wrong.
-fn round<E: Engine>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
+fn round<E: Ordered>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
     delays::set_seed(seed);
     let disk = Arc::new(SimulatedDisk::new());
     let open = || options().open_with::<E>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new("/db")).unwrap();
@@ -111,7 +112,7 @@ fn round<E: Engine>(seed: u64, jobs: [Job; 2], duration: Duration) -> usize {
     recording.take(&db);
     drop(recording);
     let transactions = recorder.len();
-    let verdict = recorder.verdict();
+    let verdict = recorder.verdict(E::PROGRAM_ORDER);
     assert!(verdict.is_serializable(), "{verdict}");
     db.close().unwrap();
     drop((things, db));
@@ -136,15 +137,28 @@ fn pairs() -> impl Iterator<Item = [Job; 2]> {
         .flat_map(|(at, one)| Job::ALL[at..].iter().map(move |&other| [one, other]))
 }
 
-#[test]
-fn jobs_and_transactions_on_the_same_rows_leave_what_some_order_of_them_leaves() {
+/// An engine, and whether its serial order agrees with the order of each thread's transactions.
+trait Ordered: Engine {
+    const PROGRAM_ORDER: bool;
+}
+
+impl<V: Variant> Ordered for Silo<V> {
+    const PROGRAM_ORDER: bool = true;
+}
+
+/// A transaction may come before an earlier one of its own session.
+impl<I: Isolation> Ordered for Ermia<I> {
+    const PROGRAM_ORDER: bool = false;
+}
+
+fn leave_what_some_order_leaves<E: Ordered>() {
     let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
     let mut seed = setting("ENSILO_STRESS_SEED", 1);
     let mut transactions = 0;
     loop {
         for jobs in pairs() {
             let start = Instant::now();
-            let round = catch_unwind(AssertUnwindSafe(|| round::<Silo<Delayed>>(seed, jobs, ROUND_MIN)));
+            let round = catch_unwind(AssertUnwindSafe(|| round::<E>(seed, jobs, ROUND_MIN)));
             let Ok(more) = round else {
                 panic!("seed {seed}, {jobs:?}: see above; begin with it by ENSILO_STRESS_SEED={seed}");
             };
@@ -157,6 +171,16 @@ fn jobs_and_transactions_on_the_same_rows_leave_what_some_order_of_them_leaves()
         }
     }
     println!("{transactions} transactions until seed {seed}");
+}
+
+#[test]
+fn jobs_and_transactions_of_silo_leave_what_some_order_of_them_leaves() {
+    leave_what_some_order_leaves::<Silo<Delayed>>();
+}
+
+#[test]
+fn jobs_and_transactions_of_ermia_leave_what_some_order_of_them_leaves() {
+    leave_what_some_order_leaves::<Ermia<Delayed>>();
 }
 
 /// The fault is seen within this time. Most rounds see it.

@@ -1,10 +1,11 @@
-//! A recording protocol that loses time at random at the named places of jobs.
+//! Recording engines that lose time at random at the named places of jobs.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use ensilo::ermia::{Isolation, Serializable};
 use ensilo::variants::{Failpoint, Fault, Variant};
 
 /// From which each thread makes its random numbers.
@@ -54,8 +55,8 @@ fn delay(place: Failpoint) {
     }
 }
 
-/// The product, recording, with delays.
-#[derive(Debug)]
+/// Each engine of the product, recording, with delays.
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Delayed;
 
 impl Variant for Delayed {
@@ -66,7 +67,17 @@ impl Variant for Delayed {
     }
 }
 
-/// As [`Delayed`]; a row that leaves a unique index takes the entry of another one with it.
+impl Isolation for Delayed {
+    type Dependencies = <Serializable as Isolation>::Dependencies;
+    const SERIALIZABLE: bool = true;
+    const RECORDS_HISTORY: bool = true;
+
+    fn reached(place: Failpoint) {
+        delay(place);
+    }
+}
+
+/// As [`Delayed`], of Silo's engine; a row that leaves a unique index takes the entry of another one with it.
 #[derive(Debug)]
 pub(crate) struct RemovesEntriesOfOthers;
 

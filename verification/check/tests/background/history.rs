@@ -36,10 +36,11 @@ impl Recorder {
         self.lock().len()
     }
 
-    /// Whether all of it has a serial order.
-    pub(crate) fn verdict(&self) -> Verdict {
+    /// Whether all of it has a serial order, which agrees with that of each thread if the engine promises it.
+    pub(crate) fn verdict(&self, program_order: bool) -> Verdict {
         let transactions = std::mem::take(&mut *self.lock());
-        let options = Options { transactions_min: 100, dependencies_min: 100, ..Options::default() };
+        let options =
+            Options { program_order, transactions_min: 100, dependencies_min: 100, ..Options::default() };
         check(&History::of(transactions), &options)
     }
 
