@@ -30,7 +30,7 @@ const VALIDATED_READERS: u32 = 2;
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
 const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
 
-/// After so many attempts in vain the engine is asked to favor the next one.
+/// After so many attempts that others' writes have ended at their commit, the engine is asked to favor the next one.
 const UNFAVORED_ATTEMPTS: u32 = 3;
 
 /// How often a request is tried, and with how much help.
@@ -48,9 +48,9 @@ impl RetryPolicy {
         RetryPolicy { retries, is_read_mostly: false }
     }
 
-    /// Returns whether the attempt behind so many in vain is to be favored.
-    fn favors_after(self, made: u32) -> bool {
-        self.is_read_mostly || made >= UNFAVORED_ATTEMPTS
+    /// Returns whether the attempt behind so many that have failed by their reads is to be favored.
+    fn favors_after(self, outdated: u32) -> bool {
+        self.is_read_mostly || outdated >= UNFAVORED_ATTEMPTS
     }
 
     /// Returns after how many attempts in vain the next one is to be protected.
@@ -105,6 +105,9 @@ fn try_again<E: Engine, R>(
             on_abort(abort);
         }
         attempts.await_next(shared, worker, policy, undone)?;
+        if policy.favors_after(attempts.outdated) {
+            worker.raw.favor_next();
+        }
         match attempt_once(worker, body) {
             Ok(visible) => {
                 worker.raw.counters().note_attempts(attempts.made + 1);
@@ -119,6 +122,8 @@ fn try_again<E: Engine, R>(
 #[derive(Debug, Default)]
 struct Attempts {
     made: u32,
+    /// How many of them have failed because of what they had read.
+    outdated: u32,
     has_freed_memory: bool,
     /// Whether the last one was protected.
     was_protected: bool,
@@ -136,6 +141,7 @@ impl Attempts {
         undone: Undone,
     ) -> Result<(), Box<Undone>> {
         self.made += 1;
+        self.outdated += u32::from(undone.is_outdated());
         let was_protected = mem::take(&mut self.was_protected);
         if undone.is_out_of_memory() && self.made <= policy.retries {
             if !mem::replace(&mut self.has_freed_memory, true) && shared.free_memory(worker) {
@@ -147,9 +153,6 @@ impl Attempts {
             }
         }
         await_next_attempt(shared, worker, self.made, policy.retries, undone)?;
-        if policy.favors_after(self.made) {
-            worker.raw.favor_next();
-        }
         let unprotected = policy.unprotected_attempts();
         if E::Session::PROTECTS && self.made >= unprotected && !self.is_protection_too_large {
             // It waits for its turn once: where a request can never commit, that comes out soon.

@@ -3,7 +3,7 @@
 use ensilo_engine::AbortReason;
 use ensilo_epoch::Epoch;
 
-use crate::{Error, Result};
+use crate::{Abort, Error, Result};
 
 /// How a request has ended.
 pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
@@ -35,6 +35,12 @@ impl Undone {
     /// Returns whether another attempt may end otherwise.
     pub(crate) fn is_conflict(&self) -> bool {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if may_retry(abort.reason()))
+    }
+
+    /// Returns whether the attempt has ended because what it had read did not stay as it was.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let by_read = |abort: &Abort| abort.reason() == AbortReason::ReadValidation;
+        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if by_read(abort))
     }
 
     /// Returns whether the attempt has ended because there was no room for what it has to remember.

@@ -96,12 +96,15 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     }
 
     /// Says that the transaction reads much and writes little, beside others that change what it reads: it gets
-    /// the help at once that a request gets otherwise after a few conflicts.
+    /// the help at once that a request gets otherwise after a few conflicts. Has no effect on
+    /// [`Request::read`] and [`Request::read_stale`], which need none.
     ///
     /// With ERMIA's engine such a transaction commits beside writers. As long as it runs,
-    /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. With
-    /// Silo's engine it runs once as any other; if it meets a conflict, what it reads is protected in the next
-    /// attempt, and writers wait, for one such request at a time.
+    /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. A
+    /// snapshot that is taken all the same, for a [`Request::max_staleness`] or for a [`Request::read`] that has
+    /// met conflicts, may still end it. With Silo's engine it runs once as any other; if it meets a conflict,
+    /// what it reads is protected in the next attempt, and who would change it is refused meanwhile. One such
+    /// request at a time is protected.
     #[inline]
     pub fn read_mostly(mut self) -> Self {
         self.policy.is_read_mostly = true;

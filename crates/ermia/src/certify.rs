@@ -109,7 +109,9 @@ impl<I: Isolation> Transaction<'_, I> {
     #[cold]
     fn check_exclusion_window(&self, successor: Stamp, stamp: Stamp, has_written: bool) -> Result<(), Abort> {
         let predecessor = if has_written { self.predecessor(stamp) } else { self.context.latest_seen() };
-        if successor <= predecessor || self.shared.snapshot.is_crossed(successor) {
+        // On a cycle through a snapshot, whoever leads back across it has written: a reader's predecessors have committed before it began, and
+        // its successors after that.
+        if successor <= predecessor || (has_written && self.shared.snapshot.is_crossed(successor)) {
             return Err(Abort::new(AbortReason::ReadValidation, TableId::NONE, &[]));
         }
         Ok(())

@@ -79,11 +79,13 @@ impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for W
 
     #[inline]
     fn approach(&mut self, value: u64) {
-        self.store.load_header::<I>(Oid::from_index_value(value));
+        // SAFETY: the value was read from the store's index, under a pin.
+        self.store.load_header::<I>(unsafe { Oid::from_index_value(value) });
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
-        if let Some((tid, len_bytes)) = self.copy(Oid::from_index_value(value)) {
+        // SAFETY: the value was read from the store's index, under a pin.
+        if let Some((tid, len_bytes)) = self.copy(unsafe { Oid::from_index_value(value) }) {
             let row = StoredRow { key, tid, words: &self.words, len_bytes };
             self.is_over = (self.each)(row).is_break();
         }

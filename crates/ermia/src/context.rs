@@ -13,7 +13,7 @@ use ensilo_slab::Pool;
 
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
-use crate::safe_snapshot::SafeSnapshot;
+use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::version::Version;
@@ -134,17 +134,22 @@ impl<I: Isolation> Context<I> {
         }
     }
 
-    /// The transaction that begins is one for which [`Context::favor_next`] was set.
+    /// The transaction that begins is one for which [`Context::favor_next`] was set, and has published a stamp.
     #[cold]
-    pub(crate) fn favor(&mut self, snapshot: &SafeSnapshot) {
-        (self.favor_next, self.is_favored) = (false, true);
-        snapshot.begin_read_mostly();
+    pub(crate) fn favor(&mut self, shared: &ErmiaShared) {
+        self.favor_next = false;
+        if I::SERIALIZABLE {
+            self.is_favored = true;
+            shared.snapshot.begin_read_mostly();
+            // Others begin at this one, which was taken before the transaction begins, instead of one that it would have to come before.
+            shared.snapshot.current(&shared.epochs, &shared.clock);
+        }
     }
 
     #[cold]
-    pub(crate) fn end_favor(&mut self, snapshot: &SafeSnapshot) {
+    pub(crate) fn end_favor(&mut self, shared: &ErmiaShared) {
         self.is_favored = false;
-        snapshot.end_read_mostly();
+        shared.snapshot.end_read_mostly();
     }
 
     /// Keeps a key.

@@ -38,7 +38,8 @@ impl DroppedStore {
         }
         let Some((index, records)) = rest else { return true };
         index.step(guard, nodes_max, |value| {
-            let word = records.slot(Oid::from_index_value(value)).load(Ordering::Acquire);
+            // SAFETY: the value was read from the store's index, under a pin.
+            let word = records.slot(unsafe { Oid::from_index_value(value) }).load(Ordering::Acquire);
             if word != DEAD {
                 // SAFETY: the newest version of a record that nobody else can reach: it was not overwritten, so no session frees it.
                 let version = unsafe { Version::<I>::from_word(word) };

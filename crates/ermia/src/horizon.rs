@@ -3,7 +3,8 @@
 //! # Memory ordering
 //! `[horizon]` A transaction publishes an older horizon, has a light barrier (that of its pin), reads the stamp that it begins at, and
 //! publishes this. Who derives the horizon reads the stamp of the next commit, has a heavy barrier, and looks at what is published. It sees
-//! the transaction, or the transaction reads its stamp later.
+//! the transaction, or the transaction reads its stamp later. The stamp of a snapshot is handed out under a lock, under which the derivation
+//! looks at it: as long as one can be handed out, the horizon is no later.
 
 use ensilo_epoch::Epochs;
 use ensilo_sync::atomic::{AtomicU64, Ordering};

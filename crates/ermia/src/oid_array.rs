@@ -54,12 +54,15 @@ impl Oid {
     }
 
     /// Returns the record that stands under `value` in an index.
+    ///
+    /// # Safety
+    /// `value` was read from the index of a store of this engine, under a pin that lasts as long as the identifier is used: a store goes once
+    /// nobody is pinned who may have found it.
     #[inline]
-    pub(crate) fn from_index_value(value: u64) -> Oid {
-        match NonNull::new(std::ptr::with_exposed_provenance_mut(value as usize)) {
-            Some(slot) => Oid(slot),
-            None => unreachable!("an index holds no 0"),
-        }
+    pub(crate) unsafe fn from_index_value(value: u64) -> Oid {
+        let slot = std::ptr::with_exposed_provenance_mut(value as usize);
+        // SAFETY: the caller's promise; an address of a slot is never null.
+        Oid(unsafe { NonNull::new_unchecked(slot) })
     }
 }
 
@@ -132,7 +135,7 @@ impl OidArray {
             (self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?, backed - FIRST_BYTES)
         };
         let left = range.slots() * size_of::<AtomicU64>() - before;
-        let more = backed.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX).min(left);
+        let more = backed.clamp(range::page_bytes().max(GROWTH_BYTES_MIN), GROWTH_BYTES_MAX).min(left);
         if more == 0 {
             return Err(self.pool.out_of_memory(GROWTH_BYTES_MAX));
         }

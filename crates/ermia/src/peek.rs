@@ -57,11 +57,13 @@ where
 
     #[inline]
     fn approach(&mut self, value: u64) {
-        self.store.load_header::<I>(Oid::from_index_value(value));
+        // SAFETY: the value was read from the store's index, under a pin.
+        self.store.load_header::<I>(unsafe { Oid::from_index_value(value) });
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
-        match self.transaction.newest_row(self.store, Oid::from_index_value(value)) {
+        // SAFETY: the value was read from the store's index, under a pin.
+        match self.transaction.newest_row(self.store, unsafe { Oid::from_index_value(value) }) {
             Some(version) => {
                 let value = (self.decode)(key, version.row());
                 (self.each)(value)

@@ -137,7 +137,8 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<Option<ErmiaHandle>, Abort> {
         match lookup {
             Lookup::Found(value) => {
-                let oid = Oid::from_index_value(value);
+                // SAFETY: the value was read from the store's index, under a pin.
+                let oid = unsafe { Oid::from_index_value(value) };
                 match self.see(store, oid) {
                     Seen::Own(at) if self.context.writes[at].version.is_deletion() => Ok(None),
                     Seen::Own(_) => self.add_found(store, oid, None, Some(key)).map(Some),
@@ -169,7 +170,8 @@ impl<I: Isolation> Transaction<'_, I> {
         let again = if is_left_out(Step::SecondLookAtRecord) {
             first
         } else {
-            self.see(store, Oid::from_index_value(value))
+            // SAFETY: the value was read from the store's index, under a pin.
+            self.see(store, unsafe { Oid::from_index_value(value) })
         };
         match again {
             Seen::Version(version, stamp) if version.is_deletion() => {

@@ -290,7 +290,8 @@ fn rows_of<I: Isolation>(version: Version<I>) -> i64 {
 
 fn find(store: &ErmiaStore, key: &[u8], guard: &Guard<'_>) -> Option<Oid> {
     match store.index().get(key, guard) {
-        Lookup::Found(value) => Some(Oid::from_index_value(value)),
+        // SAFETY: the value was read from the store's index, under a pin.
+        Lookup::Found(value) => Some(unsafe { Oid::from_index_value(value) }),
         Lookup::Missing(_) => None,
     }
 }
@@ -307,7 +308,8 @@ fn insert<I: Isolation>(
     store.slot(oid).store(version.to_word(), Ordering::Release);
     match store.index().insert_if_absent(key, oid.index_value(), guard, &mut ()) {
         Ok(Inserted::New) => Ok(None),
-        Ok(Inserted::Existing(value)) => Ok(Some(Oid::from_index_value(value))),
+        // SAFETY: the value was read from the store's index, under a pin.
+        Ok(Inserted::Existing(value)) => Ok(Some(unsafe { Oid::from_index_value(value) })),
         Err(InsertError::OutOfMemory(error)) => Err(error),
         Err(error) => panic!("a key that was checked when its row was written: {error}"),
     }

@@ -38,7 +38,8 @@ struct Taken {
 
 impl Taken {
     /// Returns whether those that begin read at this snapshot still. As a rule that is for a moment: it leads behind chains of versions, and
-    /// keeps them. Beside transactions that read mostly it is for as long as snapshots may be old.
+    /// keeps them. Beside transactions that read mostly it is for as long as snapshots may be old; one that was current no more is so again
+    /// then, unless it was forgotten, and with it what it shows.
     fn is_current(&self, epochs: &Epochs, clock: &Clock, has_read_mostly: bool) -> bool {
         if has_read_mostly {
             return self.snapshot_epoch == epochs.snapshot_epoch();
@@ -81,6 +82,11 @@ impl SafeSnapshot {
         let mut taken = lock(&self.taken);
         *taken = taken.filter(|taken| taken.is_current(epochs, clock, self.has_read_mostly()));
         taken.map(|taken| taken.stamp)
+    }
+
+    /// Forgets the snapshot: whoever has begun there has published it.
+    pub(crate) fn forget(&self) {
+        *lock(&self.taken) = None;
     }
 
     /// A transaction begins that reads mostly: until it ends, no snapshot is taken that is not needed.

@@ -75,14 +75,16 @@ where
 
     #[inline]
     fn approach(&mut self, value: u64) {
-        self.store.load_header::<I>(Oid::from_index_value(value));
+        // SAFETY: the value was read from the store's index, under a pin.
+        self.store.load_header::<I>(unsafe { Oid::from_index_value(value) });
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         if self.failed.is_some() {
             return ControlFlow::Break(());
         }
-        match self.read_key(key, Oid::from_index_value(value)) {
+        // SAFETY: the value was read from the store's index, under a pin.
+        match self.read_key(key, unsafe { Oid::from_index_value(value) }) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some((found, value))) => {
                 let flow = (self.each)(found, value);

@@ -220,6 +220,7 @@ impl<I: Isolation> Drop for ErmiaSession<I> {
             // Ends a transaction that was leaked.
             state.collect(&self.engine.shared);
             state.release_slot(&self.engine.shared);
+            state.context.favor_next = false;
             self.engine.give_back(state);
         }
     }

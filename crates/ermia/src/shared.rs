@@ -51,10 +51,11 @@ impl ErmiaShared {
     /// Moves the horizon on as far as it goes, for want of memory.
     #[cold]
     pub(crate) fn keep_up_now(&self) {
+        self.snapshot.forget();
         self.horizon.derive(|| true, &self.epochs, &self.clock, &self.table, &self.snapshot);
     }
 
-    /// Moves the horizon on, if the epochs have.
+    /// Moves the horizon on, if the epochs have, or many transactions have committed.
     #[inline]
     pub(crate) fn keep_up(&self) {
         self.horizon.keep_up(&self.epochs, &self.clock, &self.table, &self.snapshot);

@@ -89,7 +89,8 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
     ) -> Result<Option<ErmiaHandle>, Abort> {
         match lookup {
             Lookup::Found(value) => {
-                let oid = Oid::from_index_value(value);
+                // SAFETY: the value was read from the store's index, under a pin.
+                let oid = unsafe { Oid::from_index_value(value) };
                 if let Some(version) = self.see(store, oid, key) {
                     return self.add_found(store, oid, version).map(Some);
                 }
@@ -210,14 +211,16 @@ where
 
     #[inline]
     fn approach(&mut self, value: u64) {
-        self.store.load_header::<I>(Oid::from_index_value(value));
+        // SAFETY: the value was read from the store's index, under a pin.
+        self.store.load_header::<I>(unsafe { Oid::from_index_value(value) });
     }
 
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         if self.failed.is_some() {
             return ControlFlow::Break(());
         }
-        let oid = Oid::from_index_value(value);
+        // SAFETY: the value was read from the store's index, under a pin.
+        let oid = unsafe { Oid::from_index_value(value) };
         let Some(version) = self.snapshot.see(self.store, oid, key) else {
             return ControlFlow::Continue(());
         };

@@ -137,9 +137,13 @@ impl Clock {
     }
 
     /// Returns whether so many have committed since `stamp` was the next one that what they have overwritten is about to leave the cache.
+    /// Those of epochs before the present one do not count.
     #[inline]
     pub(crate) fn is_far_from(&self, stamp: Stamp) -> bool {
-        self.now().get() - stamp.get() >= COMMITS_MAX * STEP
+        let now = self.now();
+        let since = stamp.max(Stamp::first_of(now.tid().epoch()));
+        // Saturating: `stamp` may have been read behind a later one.
+        now.get().saturating_sub(since.get()) >= COMMITS_MAX * STEP
     }
 
     /// Takes the stamp of a transaction that has written.

@@ -113,7 +113,8 @@ impl ErmiaStore {
     #[inline]
     pub(crate) fn load_rows<I: Isolation>(&self, lookups: &Lookups) {
         let found = lookups.iter().filter_map(|lookup| match lookup {
-            Lookup::Found(value) => Some(Oid::from_index_value(value)),
+            // SAFETY: the value was read from the store's index, under a pin.
+            Lookup::Found(value) => Some(unsafe { Oid::from_index_value(value) }),
             Lookup::Missing(_) => None,
         });
         found.clone().for_each(|oid| self.load_header::<I>(oid));

@@ -48,15 +48,15 @@ impl<'s, I: Isolation> Transaction<'s, I> {
             if garbage.is_ripe(shared) {
                 garbage.collect(shared, guard, &context.counters);
             }
+            if context.favor_next {
+                context.favor(shared);
+            }
             shared.clock.now()
         };
         let (guard, begin) = shared.horizon.enter(entry, || participant.pin_exclusively(), now);
         let id = entry.begin(slot);
         context.number = context.number.next();
         context.is_open = true;
-        if context.favor_next {
-            context.favor(&shared.snapshot);
-        }
         Transaction { shared, guard, context, garbage, entry, slot, id, begin }
     }
 
@@ -171,7 +171,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.context.is_favored {
-            self.context.end_favor(&self.shared.snapshot);
+            self.context.end_favor(self.shared);
         }
         self.entry.end();
         self.context.clear();

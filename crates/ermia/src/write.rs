@@ -157,7 +157,8 @@ impl<I: Isolation> Transaction<'_, I> {
         unsafe { version.free(&self.guard) };
         self.garbage.give_back(store, oid);
         match inserted {
-            Ok(Inserted::Existing(value)) => Ok(Some(Oid::from_index_value(value))),
+            // SAFETY: the value was read from the store's index, under a pin.
+            Ok(Inserted::Existing(value)) => Ok(Some(unsafe { Oid::from_index_value(value) })),
             Ok(Inserted::New) => unreachable!("seen above"),
             Err(InsertError::OutOfMemory(_)) => Err(self.out_of_memory(store, key)),
             Err(error) => unreachable!("{error}"),

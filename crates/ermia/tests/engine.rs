@@ -220,7 +220,6 @@ fn commits_beside_snapshots(is_favored: bool) -> bool {
     let (engine, store, [mut first, mut second]) = start_by_hand::<Serializable>();
     let mut reading = engine.session();
     overwrite_often(&mut first, &store, b"a");
-    drop(second.begin_snapshot());
     if is_favored {
         first.favor_next();
     }

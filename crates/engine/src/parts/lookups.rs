@@ -6,7 +6,7 @@ use ensilo_index::{Lookup, Masstree};
 use super::set_buffer::{HeldMemory, SetBuffer};
 use crate::abort::Abort;
 
-/// Answers of an index, empty between two statements. A statement takes the buffer out of its transaction, which it uses meanwhile.
+/// Answers of an index to one statement. It takes the buffer out of its transaction, which it uses meanwhile.
 #[derive(Debug, Default)]
 pub struct Lookups(SetBuffer<Option<Lookup>>);
 

@@ -53,6 +53,11 @@ impl Drop for Range {
     }
 }
 
+/// Returns how many bytes are backed at a time at least.
+pub(super) fn page_bytes() -> usize {
+    memory::page_bytes()
+}
+
 /// The system's.
 #[cfg(not(any(loom, shuttle)))]
 mod memory {
@@ -60,6 +65,10 @@ mod memory {
 
     use ensilo_sync::atomic::AtomicU64;
     use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+    pub(super) fn page_bytes() -> usize {
+        rustix::param::page_size()
+    }
 
     pub(super) fn reserve(slots: usize) -> Option<NonNull<AtomicU64>> {
         let bytes = slots * size_of::<AtomicU64>();
@@ -92,6 +101,10 @@ mod memory {
     use std::ptr::NonNull;
 
     use ensilo_sync::atomic::AtomicU64;
+
+    pub(super) fn page_bytes() -> usize {
+        size_of::<AtomicU64>()
+    }
 
     #[allow(clippy::unnecessary_wraps, reason = "as the system's")]
     pub(super) fn reserve(slots: usize) -> Option<NonNull<AtomicU64>> {

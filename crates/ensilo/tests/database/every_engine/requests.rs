@@ -1,6 +1,8 @@
 //! How requests end: retries, panics, swallowed aborts, threads that go.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::thread;
 
@@ -38,6 +40,39 @@ fn a_conflict_is_retried_and_the_hook_hears_of_it() {
     assert_eq!(reasons, [AbortReason::ReadValidation; 3]);
     assert_eq!(db.transact(|tx| accounts.get_columns::<Visits>(tx, 1)).unwrap().unwrap().visits, 3);
     assert_eq!(db.statistics().unwrap().aborts_of(AbortReason::ReadValidation), 3);
+}
+
+/// A writer changes the rows all the time that a request reads, which writes one that nobody else reads.
+#[test]
+fn a_request_that_reads_mostly_commits_beside_a_writer() {
+    const ROWS: u32 = 500;
+    let (db, accounts) = with_accounts(ROWS + 1);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let visit = |row: &mut Visits| row.visits += 1;
+                // What is protected is refused to the writer, who goes on.
+                let _ = db.transact(|tx| accounts.update(tx, number % ROWS, visit));
+            }
+        });
+        for _ in 0..20 {
+            let reported = db.request().read_mostly().retries(2).transact(|tx| {
+                let mut sum = 0;
+                accounts.range(..ROWS).columns::<Visits>().for_each(tx, |_, row| {
+                    sum += row.visits;
+                    ControlFlow::Continue(())
+                })?;
+                accounts.update(tx, ROWS, |row: &mut Visits| row.visits = sum)?;
+                Ok(sum)
+            });
+            assert!(reported.is_ok(), "{reported:?}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
