@@ -1,7 +1,9 @@
 //! `ensilo bench`: a workload, its report and its exit code.
 
 mod common;
+mod stock;
 mod tpcc;
+mod tpcc_hybrid;
 mod ycsb;
 
 use std::process::ExitCode;
@@ -26,6 +28,10 @@ pub(crate) struct Arguments {
 enum Workload {
     /// Order entry: nine tables, five transaction types, twelve consistency conditions (TPC-C 5.11)
     Tpcc(tpcc::Arguments),
+    /// Order entry beside a long transaction that reads much and writes little, CH-Q2* (ERMIA's TPC-C-hybrid)
+    TpccHybrid(tpcc_hybrid::Arguments),
+    /// Reads of many random stocks of TPC-C, of which a few are updated (ERMIA's microbenchmark)
+    Stock(stock::Arguments),
     /// Reads and writes of single records by key
     Ycsb(ycsb::Arguments),
 }
@@ -34,12 +40,14 @@ enum Workload {
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let (common, benchmark) = match &arguments.workload {
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
+        Workload::TpccHybrid(hybrid) => (&hybrid.common, Benchmark::TpccHybrid(hybrid.options())),
+        Workload::Stock(stock) => (&stock.common, Benchmark::Stock(stock.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
     };
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
-        Workload::Ycsb(_) => None,
+        Workload::TpccHybrid(_) | Workload::Stock(_) | Workload::Ycsb(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);
@@ -84,6 +92,7 @@ fn deliver(report: &Report, common: &Common) -> ExitCode {
 mod tests {
     use super::*;
     use clap::Parser;
+    use ensilo_bench::System;
     use ensilo_bench::driver::{Check, Measurements, Memory, RunResult};
     use ensilo_bench::report::{CheckedRun, RecoveryReport, Subject};
 
@@ -110,7 +119,7 @@ mod tests {
         };
         let subject = Subject {
             workload: "tpcc",
-            system: "ensilo",
+            system: System::Ensilo,
             transaction_types: &["new_order"],
             workers: 1,
             parameters: Default::default(),

@@ -12,6 +12,8 @@ use common::{ensilo, text};
 
 /// A TPC-C database that loads in milliseconds.
 const SMALL_TPCC: [&str; 6] = ["bench", "tpcc", "--items", "200", "--customers", "30"];
+const SMALL_HYBRID: [&str; 6] = ["bench", "tpcc-hybrid", "--items", "200", "--customers", "30"];
+const SMALL_STOCK: [&str; 4] = ["bench", "stock", "--items", "500"];
 const SMALL_YCSB: [&str; 4] = ["bench", "ycsb", "--records", "1000"];
 const SHORT: [&str; 4] = ["--seconds", "0.3", "--warmup", "0.05"];
 /// Two workers, short epochs, and no more memory than they need.
@@ -91,6 +93,39 @@ fn every_system_runs_and_is_checked() {
     }
 }
 
+/// The engines of the product with their isolation, as options and as the report says it.
+const ENGINES: [(&[&str], &str, &str); 3] = [
+    (&[], "silo", "serializable"),
+    (&["--engine", "ermia"], "ermia", "serializable"),
+    (&["--engine", "ermia", "--isolation", "snapshot"], "ermia", "snapshot"),
+];
+
+#[test]
+fn order_entry_beside_a_long_transaction_runs_on_every_engine() {
+    for (options, engine, isolation) in ENGINES {
+        let hybrid = ["--memory", "--suppliers", "50", "--supplier-percent", "40", "--retries", "0"];
+        let json = json_of(&[&SMALL_HYBRID, &SHORT, &MODEST, &hybrid, options]);
+        assert_common_fields(&json, "tpcc-hybrid");
+        assert_eq!((json["engine"].as_str(), json["isolation"].as_str()), (Some(engine), Some(isolation)));
+        assert_eq!(json["consistency_checks"], 15);
+        assert_eq!(json["parameters"]["supplier_percent"], 40);
+        assert_eq!(json["parameters"]["database"]["retries"], 0);
+        assert!(json["transactions"]["ch_q2"]["count"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn reads_and_updates_of_stocks_run_on_every_engine() {
+    for (options, engine, isolation) in ENGINES {
+        let stock = ["--memory", "--reads", "50", "--write-percent", "10"];
+        let json = json_of(&[&SMALL_STOCK, &SHORT, &MODEST, &stock, options]);
+        assert_common_fields(&json, "stock");
+        assert_eq!((json["engine"].as_str(), json["isolation"].as_str()), (Some(engine), Some(isolation)));
+        assert_eq!(json["consistency_checks"], 2);
+        assert_eq!(json["parameters"]["reads"], 50);
+    }
+}
+
 #[test]
 fn what_is_logged_can_be_chosen() {
     let bytes = |records: &str| {
@@ -121,6 +156,12 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["tpcc", "--memory", "--partitions", "1"], "no --partitions"),
         (&["tpcc", "--memory", "--system", "split", "--warehouses", "2", "--partitions", "3"], "fewer"),
         (&["tpcc", "--log-records", "small", "--data-dir", "somewhere"], "nothing can be recovered"),
+        (&["tpcc-hybrid", "--memory", "--system", "split"], "tpcc-hybrid"),
+        (&["tpcc-hybrid", "--memory", "--supplier-percent", "0"], "1..=100"),
+        (&["tpcc-hybrid", "--memory", "--isolation", "snapshot"], "--engine ermia"),
+        (&["stock", "--memory", "--system", "key-value"], "stock"),
+        (&["stock", "--log-records", "full"], "--log-records full"),
+        (&["stock", "--memory", "--write-percent", "101"], "0..=100"),
         (&["tpcc", "--log-records", "full", "--crash"], "--crash"),
         (&["tpcc", "--log-records", "full", "--memory"], "--memory"),
         (&["tpcc", "--no-checkpoints", "--checkpoint-interval", "1"], "--checkpoint-interval"),
@@ -175,9 +216,14 @@ fn in_memory_there_is_nothing_to_report_of_a_disk() {
 fn a_crash_loses_nothing_that_was_acknowledged() {
     let tpcc: &[&[&str]] = &[&SMALL_TPCC, &["--warehouses", "2"]];
     let ycsb: &[&[&str]] = &[&SMALL_YCSB, &["--mix", "read=30,rmw=50,insert=20"]];
-    for (workload, counted) in
-        [(tpcc, vec!["new_order", "payment", "delivery"]), (ycsb, vec!["rmw", "insert"])]
-    {
+    let hybrid: &[&[&str]] = &[&SMALL_HYBRID, &["--suppliers", "50", "--engine", "ermia"]];
+    let stock: &[&[&str]] = &[&SMALL_STOCK, &["--reads", "20", "--write-percent", "50"]];
+    for (workload, counted) in [
+        (tpcc, vec!["new_order", "payment", "delivery"]),
+        (ycsb, vec!["rmw", "insert"]),
+        (hybrid, vec!["new_order", "payment", "delivery"]),
+        (stock, vec!["read_update"]),
+    ] {
         let json =
             json_of(&[workload, &[&SHORT, &MODEST, &["--crash", "--checkpoint-interval", "0.1"]]].concat());
         assert_durable_fields(&json);
@@ -201,8 +247,17 @@ fn the_text_report_shows_types_and_checks() {
     let output = ensilo(&[&SMALL_TPCC[..], &SHORT, &MODEST].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = text(&output.stdout);
-    let parts =
-        ["new_order", "p99.9", "transactions/s", "memory", "all 12 checks passed", "stored", "log:", "disk"];
+    let parts = [
+        "tpcc on ensilo (engine silo, isolation serializable)",
+        "new_order",
+        "p99.9",
+        "transactions/s",
+        "memory",
+        "all 12 checks passed",
+        "stored",
+        "log:",
+        "disk",
+    ];
     for part in parts {
         assert!(report.contains(part), "{part}: {report}");
     }
@@ -265,7 +320,7 @@ fn a_failure_of_the_database_is_reported() {
 
 #[test]
 fn help_shows_examples() {
-    for workload in ["tpcc", "ycsb"] {
+    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb"] {
         let output = ensilo(&["bench", workload, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Examples:"), "{workload}");

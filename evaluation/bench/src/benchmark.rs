@@ -41,7 +41,7 @@ pub fn run_benchmark(
     view.close();
     let subject = Subject {
         workload: benchmark.name(),
-        system: options.system.name(),
+        system: options.system,
         transaction_types,
         workers: options.run.workers,
         parameters: benchmark.parameters(options),

@@ -33,8 +33,10 @@ use crate::driver::{
 use crate::options::{Benchmark, BenchmarkOptions, CrashOptions, Run};
 use crate::place::TemporaryDirectory;
 use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
+use crate::stock::StockTable;
 use crate::systems::System;
 use crate::tpcc::{TpccOf, Whole};
+use crate::tpcc_hybrid::TpccHybrid;
 use crate::ycsb::Ycsb;
 
 /// What the process that crashes has to know beside its arguments.
@@ -90,6 +92,14 @@ fn load_and_crash<E: Engine>(
         Benchmark::Tpcc(tpcc) => {
             let tpcc = TpccOf::<Whole<E>>::load(tpcc.clone(), database, view, interrupt)?;
             run_until_crash(&tpcc, &options.run, view, interrupt, &crash)
+        }
+        Benchmark::TpccHybrid(hybrid) => {
+            let hybrid = TpccHybrid::load(hybrid.clone(), database, view, interrupt)?;
+            run_until_crash(&hybrid, &options.run, view, interrupt, &crash)
+        }
+        Benchmark::Stock(stock) => {
+            let stock = StockTable::load(stock.clone(), database, view, interrupt)?;
+            run_until_crash(&stock, &options.run, view, interrupt, &crash)
         }
         Benchmark::Ycsb(ycsb) => {
             let ycsb = Ycsb::load(ycsb.clone(), database, view, interrupt)?;
@@ -166,6 +176,14 @@ fn recover_and_check<E: Engine>(
         Benchmark::Tpcc(tpcc) => {
             let tpcc = TpccOf::<Whole<E>>::open(tpcc.clone(), recovered.database.clone())?;
             check(&tpcc, recovered, result, orders, options, view)
+        }
+        Benchmark::TpccHybrid(hybrid) => {
+            let hybrid = TpccHybrid::open(hybrid.clone(), recovered.database.clone())?;
+            check(&hybrid, recovered, result, orders, options, view)
+        }
+        Benchmark::Stock(stock) => {
+            let stock = StockTable::open(stock.clone(), recovered.database.clone())?;
+            check(&stock, recovered, result, orders, options, view)
         }
         Benchmark::Ycsb(ycsb) => {
             let ycsb = Ycsb::open(ycsb.clone(), recovered.database.clone())?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ensilo::disk::RealDisk;
-use ensilo::generic::Database;
-use ensilo::{Compression, Durability, Engine, Options, RecoveryProgress, Result};
+use ensilo::generic::{Database, Request};
+use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress, Result};
 
 use crate::driver::Memory;
 
@@ -17,6 +17,8 @@ pub struct DatabaseOptions {
     pub epoch_interval: Option<Duration>,
     /// Epochs between two snapshots.
     pub epochs_per_snapshot: Option<u64>,
+    /// How often a transaction runs again after a conflict.
+    pub retries: Option<u32>,
     /// The most bytes that rows and indexes may take.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes to take from the system before the load.
@@ -84,6 +86,9 @@ impl DatabaseOptions {
         if let Some(epochs) = self.epochs_per_snapshot {
             options = options.epochs_per_snapshot(epochs);
         }
+        if let Some(retries) = self.retries {
+            options = options.retries(retries);
+        }
         if let Some(limit) = self.memory_limit_bytes {
             options = options.memory_limit_bytes(limit);
         }
@@ -118,6 +123,7 @@ impl DatabaseOptions {
         serde_json::json!({
             "epoch_interval_ms": self.epoch_interval.map(|interval| interval.as_secs_f64() * 1e3),
             "epochs_per_snapshot": self.epochs_per_snapshot,
+            "retries": self.retries,
             "memory_limit_bytes": self.memory_limit_bytes,
             "prefault_bytes": self.prefault_bytes,
             "checkpoint_interval_seconds": self.checkpoint_interval.map(|interval| interval.as_secs_f64()),
@@ -128,6 +134,14 @@ impl DatabaseOptions {
             "checkpoint_bytes_per_second": self.checkpoint_bytes_per_second,
         })
     }
+}
+
+/// How often a batch of a load is tried again, whatever the workload's own transactions are allowed.
+const LOAD_RETRIES: u32 = 1_000;
+
+/// A request that inserts a batch of rows.
+pub(crate) fn load_request<E: Engine>(database: &Database<E>) -> Request<'_, NoHook, E> {
+    database.request().retries(LOAD_RETRIES)
 }
 
 /// Waits until all that has been committed before the call is stored, if that ever happens in this database.

@@ -10,8 +10,10 @@ use crate::database::{DatabaseOptions, Directories};
 use crate::driver::{Failure, Interrupt, View, Workload, run};
 use crate::options::{Benchmark, BenchmarkOptions, Run};
 use crate::report::CheckedRun;
+use crate::stock::{StockOptions, StockTable};
 use crate::systems::{LogRecords, System};
 use crate::tpcc::{Arrangement, FastIds, LockedPartitions, Split, TpccOf, TpccOptions, Whole};
+use crate::tpcc_hybrid::{HybridOptions, TpccHybrid};
 use crate::ycsb::{Ycsb, YcsbOptions};
 
 /// What is done with a workload, whatever its type is.
@@ -104,6 +106,8 @@ impl<V: Visitor> Loading<'_, V> {
     fn visit(&mut self, benchmark: &Benchmark) -> Result<V::Result, Failure> {
         match benchmark {
             Benchmark::Tpcc(tpcc) => self.visit_tpcc(tpcc),
+            Benchmark::TpccHybrid(hybrid) => self.visit_hybrid(hybrid),
+            Benchmark::Stock(stock) => self.visit_stock(stock),
             Benchmark::Ycsb(ycsb) => self.visit_ycsb(ycsb),
         }
     }
@@ -148,6 +152,24 @@ impl<V: Visitor> Loading<'_, V> {
         }
     }
 
+    fn visit_hybrid(&mut self, hybrid: &HybridOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo => self.hybrid::<Silo>(hybrid),
+            System::Ermia => self.hybrid::<Ermia>(hybrid),
+            System::ErmiaSnapshot => self.hybrid::<Ermia<SnapshotIsolation>>(hybrid),
+            _ => self.refuse(),
+        }
+    }
+
+    fn visit_stock(&mut self, stock: &StockOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo => self.stock::<Silo>(stock),
+            System::Ermia => self.stock::<Ermia>(stock),
+            System::ErmiaSnapshot => self.stock::<Ermia<SnapshotIsolation>>(stock),
+            _ => self.refuse(),
+        }
+    }
+
     fn refuse(&self) -> Result<V::Result, Failure> {
         Err(Failure::Refused(format!("{} does not run this workload", self.system.name())))
     }
@@ -169,6 +191,16 @@ impl<V: Visitor> Loading<'_, V> {
     ) -> Result<V::Result, Failure> {
         let tpcc = TpccOf::<A>::load(options.clone(), database, self.view, self.interrupt)?;
         self.visitor.visit(&tpcc, self.view, self.interrupt)
+    }
+
+    fn hybrid<E: Engine>(&mut self, options: &HybridOptions) -> Result<V::Result, Failure> {
+        let hybrid = TpccHybrid::<E>::load(options.clone(), self.open()?, self.view, self.interrupt)?;
+        self.visitor.visit(&hybrid, self.view, self.interrupt)
+    }
+
+    fn stock<E: Engine>(&mut self, options: &StockOptions) -> Result<V::Result, Failure> {
+        let stock = StockTable::<E>::load(options.clone(), self.open()?, self.view, self.interrupt)?;
+        self.visitor.visit(&stock, self.view, self.interrupt)
     }
 
     fn ycsb<E: Engine>(

@@ -7,8 +7,10 @@ use crate::database::DatabaseOptions;
 use crate::driver::RunOptions;
 use crate::place::StorageOptions;
 use crate::report::CheckedRun;
+use crate::stock::StockOptions;
 use crate::systems::{LogRecords, System};
 use crate::tpcc::TpccOptions;
+use crate::tpcc_hybrid::HybridOptions;
 use crate::ycsb::YcsbOptions;
 
 /// Which workload, with its options.
@@ -16,6 +18,10 @@ use crate::ycsb::YcsbOptions;
 pub enum Benchmark {
     /// TPC-C.
     Tpcc(TpccOptions),
+    /// TPC-C with CH-Q2*.
+    TpccHybrid(HybridOptions),
+    /// Reads and updates of TPC-C's stocks.
+    Stock(StockOptions),
     /// YCSB.
     Ycsb(YcsbOptions),
 }
@@ -57,6 +63,8 @@ impl Benchmark {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Tpcc(_) => "tpcc",
+            Self::TpccHybrid(_) => "tpcc-hybrid",
+            Self::Stock(_) => "stock",
             Self::Ycsb(_) => "ycsb",
         }
     }
@@ -64,6 +72,8 @@ impl Benchmark {
     pub(crate) fn parameters(&self, options: &BenchmarkOptions) -> serde_json::Value {
         let mut parameters = match self {
             Self::Tpcc(tpcc) => tpcc.parameters(),
+            Self::TpccHybrid(hybrid) => hybrid.parameters(),
+            Self::Stock(stock) => stock.parameters(),
             Self::Ycsb(ycsb) => ycsb.parameters(),
         };
         parameters["seconds"] = options.run.measured.as_secs_f64().into();
@@ -91,6 +101,8 @@ impl Benchmark {
         const VERSIONS: u64 = 3;
         let (loaded, adding) = match self {
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
+            Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
+            Self::Stock(stock) => (stock.loaded_bytes().saturating_mul(VERSIONS), 0.0),
             Self::Ycsb(ycsb) => (ycsb.loaded_bytes().saturating_mul(VERSIONS), ycsb.inserting_share()),
         };
         let seconds = (run.warmup + run.measured).as_secs_f64();
@@ -106,6 +118,8 @@ impl Benchmark {
         const LOG_BYTES_MAX: f64 = 8e9;
         let (loaded, writing) = match self {
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
+            Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
+            Self::Stock(stock) => (stock.loaded_bytes(), stock.writing_share()),
             Self::Ycsb(ycsb) => (ycsb.loaded_bytes(), ycsb.writing_share()),
         };
         let run = &options.run;

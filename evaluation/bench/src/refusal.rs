@@ -27,6 +27,15 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
                 return Some("there are fewer --warehouses than --partitions".to_owned());
             }
         }
+        Benchmark::TpccHybrid(_) | Benchmark::Stock(_) => {
+            if system != System::Ensilo && !system.is_ermia() {
+                return Some(format!("{name} does not run {}, which compares engines", benchmark.name()));
+            }
+            if options.log_records != LogRecords::Patches {
+                let log_records = options.log_records.name();
+                return Some(format!("{} has no --log-records {log_records}", benchmark.name()));
+            }
+        }
         Benchmark::Ycsb(_) if system.is_split() || system == System::FastIds => {
             return Some(format!("{name} is about the tables of TPC-C"));
         }

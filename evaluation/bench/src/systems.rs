@@ -132,6 +132,24 @@ impl System {
         }
     }
 
+    /// The engine that runs its transactions: `silo` under all of its variants, `ermia`, or one of its own.
+    pub fn engine(self) -> &'static str {
+        match self {
+            Self::Ermia | Self::ErmiaSnapshot => "ermia",
+            Self::KeyValue | Self::PartitionedStore => self.name(),
+            _ => "silo",
+        }
+    }
+
+    /// What transactions may see of each other.
+    pub fn isolation(self) -> &'static str {
+        match self {
+            Self::ErmiaSnapshot => "snapshot",
+            Self::KeyValue => "none",
+            _ => "serializable",
+        }
+    }
+
     /// Whether it is the product with its default engine, under one of its names.
     pub fn is_product(self) -> bool {
         matches!(self, Self::Ensilo | Self::Overwrites)

@@ -30,7 +30,9 @@ mod workload;
 pub use arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
 pub use delivery::{DeliveryInput, DeliveryOutput, QueueHeads};
 pub use input::CustomerChoice;
+pub(crate) use load::new_stock;
 pub use loaded::{Tpcc, TpccOf};
+pub(crate) use new_order::missing;
 pub use new_order::{LineInput, NewOrderInput, StockCounts};
 pub use options::{
     DEFAULT_MIX, DISTRICTS, LINES_MAX, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice,
@@ -38,6 +40,7 @@ pub use options::{
 };
 pub use order_status::OrderStatusInput;
 pub use payment::PaymentInput;
+pub(crate) use random::Strings;
 pub use rows::{RowSource, RowTarget};
 pub use schema::{
     Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,

@@ -191,6 +191,11 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=10_000))]
     epoch_ms: Option<u64>,
 
+    /// How often a transaction that met a conflict runs again [default: 1000]; with 0 it is given up, and the
+    /// worker goes on to the next one, as in ERMIA's evaluation
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+
     /// Mebibytes that rows and indexes may take [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(8..=1 << 40))]
     memory_limit_mib: Option<u64>,
@@ -259,6 +264,7 @@ impl Common {
             database: DatabaseOptions {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
+                retries: self.retries,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
                 prefault_bytes,
                 checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),

@@ -34,14 +34,29 @@ Workers do not wait for the disk: each goes on and notes when what it has commit
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Warehouses [default: one for each worker]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
-    warehouses: Option<u16>,
-
     /// Percent of new-order/payment/order-status/delivery/stock-level, or by name like
     /// new-order=50,payment=50
     #[arg(long, value_name = "SHARES", default_value = "45/43/4/4/4", value_parser = mix)]
     mix: Mix,
+
+    /// Sets of tables that the warehouses share, with a lock each for partitioned-store; only for it and
+    /// split [default: one for each warehouse]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    partitions: Option<u16>,
+
+    #[command(flatten)]
+    order_entry: OrderEntry,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// What every workload with TPC-C's transactions has.
+#[derive(Debug, Args)]
+pub(super) struct OrderEntry {
+    /// Warehouses [default: one for each worker]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    warehouses: Option<u16>,
 
     /// How order-status and stock-level run: against a snapshot about a second old, or as ordinary
     /// transactions [default: snapshot, where the system has them]
@@ -51,11 +66,6 @@ pub(super) struct Arguments {
     /// Percent of an order's items that come from another warehouse
     #[arg(long, value_name = "P", default_value = "1", value_parser = share)]
     remote_item_percent: Share,
-
-    /// Sets of tables that the warehouses share, with a lock each for partitioned-store; only for it and
-    /// split [default: one for each warehouse]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
-    partitions: Option<u16>,
 
     /// Each transaction's warehouse: one of the worker's own, any, or by 80 of 100 one of the first fifth
     #[arg(long, value_enum, default_value_t = ChoiceArgument::Home)]
@@ -71,9 +81,6 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.customers,
           value_parser = value_parser!(u16).range(1..=60_000), hide_short_help = true)]
     customers: u16,
-
-    #[command(flatten)]
-    pub(super) common: Common,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -108,17 +115,25 @@ impl Arguments {
     }
 
     pub(super) fn options(&self) -> TpccOptions {
-        let defaults = TpccOptions::new(self.common.workers());
+        TpccOptions {
+            partitions: self.partitions,
+            mix: self.mix.clone(),
+            ..self.order_entry.options(&self.common)
+        }
+    }
+}
+
+impl OrderEntry {
+    pub(super) fn options(&self, common: &Common) -> TpccOptions {
+        let defaults = TpccOptions::new(common.workers());
         TpccOptions {
             warehouses: self.warehouses.unwrap_or(defaults.warehouses),
-            partitions: self.partitions,
             remote_items: self.remote_item_percent,
             scale: Scale { items: self.items, customers: self.customers },
-            mix: self.mix.clone(),
             read_only: match self.read_only {
                 Some(ReadOnlyArgument::Snapshot) => ReadOnly::Snapshot,
                 Some(ReadOnlyArgument::Ordinary) => ReadOnly::Ordinary,
-                None if self.common.system().has_snapshots() => ReadOnly::Snapshot,
+                None if common.system().has_snapshots() => ReadOnly::Snapshot,
                 None => ReadOnly::Ordinary,
             },
             warehouse_choice: match self.warehouse_choice {
@@ -126,7 +141,7 @@ impl Arguments {
                 ChoiceArgument::Uniform => WarehouseChoice::Uniform,
                 ChoiceArgument::EightyTwenty => WarehouseChoice::EightyTwenty,
             },
-            seed: self.common.seed,
+            seed: common.seed,
             ..defaults
         }
     }

@@ -9,15 +9,20 @@ use super::half_seconds::HalfSecondsReport;
 use super::machine::{Build, Machine};
 use crate::disk::DiskReport;
 use crate::driver::{AbortKind, Aborts, Check, Interval, Memory, RunResult, SecondCounts, TypeMeasurements};
+use crate::systems::System;
 
 /// The result of `ensilo bench`: of several runs, the counts and latencies are those of the run with the median
 /// throughput, and the consistency checks are those of all.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The workload's name, `tpcc` or `ycsb`.
+    /// The workload's name, like `tpcc`.
     pub workload: &'static str,
     /// What it ran on, `ensilo` unless something else was asked for.
     pub system: &'static str,
+    /// The engine that ran the transactions: `silo`, `ermia`, or that of the system's own name.
+    pub engine: &'static str,
+    /// What transactions could see of each other: `serializable`, `snapshot`, or `none` where there are no transactions.
+    pub isolation: &'static str,
     /// Threads that ran transactions.
     pub workers: usize,
     /// Seconds measured.
@@ -184,7 +189,7 @@ pub struct Subject {
     /// The workload's name.
     pub workload: &'static str,
     /// What it ran on.
-    pub system: &'static str,
+    pub system: System,
     /// Its transaction types.
     pub transaction_types: &'static [&'static str],
     /// Threads that ran transactions.
@@ -204,7 +209,9 @@ impl Report {
         let durability = median.durability.as_ref();
         Self {
             workload: subject.workload,
-            system: subject.system,
+            system: subject.system.name(),
+            engine: subject.system.engine(),
+            isolation: subject.system.isolation(),
             workers: subject.workers,
             seconds: median.seconds,
             committed,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::System;
 use crate::driver::{AbortKind, Aborts, Check, DurabilityCounts, Interval, Measurements, Memory, RunResult};
 
 /// The `n`-th tenth of a second. In the tenth of them a checkpoint is made, and half as much is done.
@@ -44,7 +45,7 @@ fn run_of(committed: u64) -> CheckedRun {
 fn report(runs: &[CheckedRun]) -> Report {
     let subject = Subject {
         workload: "tpcc",
-        system: "ensilo",
+        system: System::Ensilo,
         transaction_types: &["new_order", "payment"],
         workers: 3,
         parameters: serde_json::json!({ "warehouses": 2 }),

@@ -31,9 +31,11 @@ impl Report {
         };
         let early = if self.interrupted { ", ended early" } else { "" };
         format!(
-            "{} on {}: {} transactions/s{of_runs}\n{} committed, {} aborted in {:.1} s with {} worker{}{early}\n{}, {}",
+            "{} on {} (engine {}, isolation {}): {} transactions/s{of_runs}\n{} committed, {} aborted in {:.1} s with {} worker{}{early}\n{}, {}",
             self.workload,
             self.system,
+            self.engine,
+            self.isolation,
             grouped(self.throughput_per_second),
             grouped(self.committed as f64),
             grouped(self.aborted as f64),

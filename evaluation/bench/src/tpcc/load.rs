@@ -15,6 +15,7 @@ use super::random::{LAST_NAMES, NuRand, Strings};
 use super::schema::{
     Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,
 };
+use crate::database;
 use crate::driver::{Division, Failure, Interrupt, Reporter, View, parallel};
 use crate::random::Random;
 
@@ -128,7 +129,8 @@ impl<A: Arrangement> Loader<'_, A> {
         let offset = numbers.start() - 1;
         for piece in ranges(numbers.end() - offset, batch) {
             let (first, last) = (piece.start() + offset, piece.end() + offset);
-            self.database.transact(|tx| (first..=last).try_for_each(|number| insert(self, tx, number)))?;
+            let request = database::load_request(self.database);
+            request.transact(|tx| (first..=last).try_for_each(|number| insert(self, tx, number)))?;
             self.reporter.advance(u64::from(last - first + 1))?;
         }
         Ok(())
@@ -161,25 +163,7 @@ impl<A: Arrangement> Loader<'_, A> {
     }
 
     fn insert_stock(&mut self, tx: &mut Transaction<'_, A::Engine>, warehouse: u16, item: u32) -> Result<()> {
-        let row = Stock {
-            s_w_id: warehouse,
-            s_i_id: item,
-            s_quantity: self.random.between(10, 100) as i16,
-            s_dist_01: self.letters(24, 24),
-            s_dist_02: self.letters(24, 24),
-            s_dist_03: self.letters(24, 24),
-            s_dist_04: self.letters(24, 24),
-            s_dist_05: self.letters(24, 24),
-            s_dist_06: self.letters(24, 24),
-            s_dist_07: self.letters(24, 24),
-            s_dist_08: self.letters(24, 24),
-            s_dist_09: self.letters(24, 24),
-            s_dist_10: self.letters(24, 24),
-            s_ytd: 0,
-            s_order_cnt: 0,
-            s_remote_cnt: 0,
-            s_data: Text::truncated(self.strings.original(26, 50, &mut self.random)),
-        };
+        let row = new_stock(warehouse, item, &mut self.random, &mut self.strings);
         self.tables.of(warehouse).stocks.insert(tx, &row).map(|_| ())
     }
 
@@ -344,6 +328,31 @@ impl<A: Arrangement> Loader<'_, A> {
     /// A rate from 0 to `max` hundredths of a percent.
     fn rate(&mut self, max: u64) -> Rate {
         Decimal::from_scaled(self.random.between(0, max) as i64)
+    }
+}
+
+/// A stock as clause 4.3.3.1 has it loaded.
+pub(crate) fn new_stock(warehouse: u16, item: u32, random: &mut Random, strings: &mut Strings) -> Stock {
+    let quantity = random.between(10, 100) as i16;
+    let mut dist_info = || Text::truncated(strings.letters(24, 24, random));
+    Stock {
+        s_w_id: warehouse,
+        s_i_id: item,
+        s_quantity: quantity,
+        s_dist_01: dist_info(),
+        s_dist_02: dist_info(),
+        s_dist_03: dist_info(),
+        s_dist_04: dist_info(),
+        s_dist_05: dist_info(),
+        s_dist_06: dist_info(),
+        s_dist_07: dist_info(),
+        s_dist_08: dist_info(),
+        s_dist_09: dist_info(),
+        s_dist_10: dist_info(),
+        s_ytd: 0,
+        s_order_cnt: 0,
+        s_remote_cnt: 0,
+        s_data: Text::truncated(strings.original(26, 50, random)),
     }
 }
 

@@ -16,9 +16,9 @@ pub type Tpcc = TpccOf<Whole<Silo>>;
 /// TPC-C: the database of the options, loaded, with its tables arranged like this.
 #[derive(Debug)]
 pub struct TpccOf<A: Arrangement> {
-    pub(super) options: TpccOptions,
-    pub(super) database: Database<A::Engine>,
-    pub(super) tables: A,
+    pub(crate) options: TpccOptions,
+    pub(crate) database: Database<A::Engine>,
+    pub(crate) tables: A,
 }
 
 impl<A: Arrangement> TpccOf<A> {

@@ -423,7 +423,7 @@ fn is_original(data: &[u8]) -> bool {
 
 /// A row that the load has put there is not there.
 #[cold]
-pub(super) fn missing() -> Error {
+pub(crate) fn missing() -> Error {
     Error::rollback("a row that every TPC-C database has is missing")
 }
 

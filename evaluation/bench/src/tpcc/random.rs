@@ -78,19 +78,19 @@ fn skewed(a: u64, c: u64, low: u64, high: u64, random: &mut Random) -> u64 {
 
 /// A buffer in which the strings of rows are made.
 #[derive(Debug, Default)]
-pub(super) struct Strings {
+pub(crate) struct Strings {
     buffer: String,
 }
 
 impl Strings {
     /// A random a-string of `low..=high` characters.
-    pub(super) fn letters(&mut self, low: u64, high: u64, random: &mut Random) -> &str {
+    pub(crate) fn letters(&mut self, low: u64, high: u64, random: &mut Random) -> &str {
         let len = random.between(low, high) as usize;
         self.fill(len, random, |byte| LETTERS_AND_DIGITS[(usize::from(byte) * 62) >> 8])
     }
 
     /// A random n-string of `len` digits.
-    pub(super) fn digits(&mut self, len: usize, random: &mut Random) -> &str {
+    pub(crate) fn digits(&mut self, len: usize, random: &mut Random) -> &str {
         self.fill(len, random, |byte| b'0' + ((u16::from(byte) * 10) >> 8) as u8)
     }
 

@@ -36,7 +36,7 @@ struct Done {
 const PAST_READ: Done = Done { epoch: 0, effects: 0 };
 
 impl<'a, A: Arrangement> TpccSession<'a, A> {
-    pub(super) fn new(tpcc: &'a TpccOf<A>, worker: usize) -> Self {
+    pub(crate) fn new(tpcc: &'a TpccOf<A>, worker: usize) -> Self {
         let options = &tpcc.options;
         Self {
             tpcc,

@@ -22,8 +22,8 @@ pub struct Tables<E: Engine> {
     pub(super) orders: Table<Order, E>,
     pub(super) orders_by_customer: Index<Order, OrderCustomer, E>,
     pub(super) order_lines: Table<OrderLine, E>,
-    pub(super) items: Table<Item, E>,
-    pub(super) stocks: Table<Stock, E>,
+    pub(crate) items: Table<Item, E>,
+    pub(crate) stocks: Table<Stock, E>,
 }
 
 /// Where tables come from.

@@ -1,0 +1,86 @@
+//! Runs on small tables.
+
+use std::time::Duration;
+
+use ensilo::Engine;
+use ensilo::Silo;
+use ensilo::ermia::{Ermia, SnapshotIsolation};
+
+use super::{StockOptions, StockTable, WritePercent};
+use crate::database::DatabaseOptions;
+use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+
+fn small(reads: u16, percent: f64) -> StockOptions {
+    let write_percent = WritePercent::new(percent).unwrap();
+    StockOptions { warehouses: 2, items: 700, reads, write_percent, ..StockOptions::new(3) }
+}
+
+fn loaded<E: Engine>(options: StockOptions, retries: Option<u32>) -> StockTable<E> {
+    let database = DatabaseOptions {
+        epoch_interval: Some(Duration::from_millis(1)),
+        epochs_per_snapshot: Some(4),
+        retries,
+        ..DatabaseOptions::default()
+    };
+    let database = database.open(None).unwrap();
+    StockTable::load(options, database, &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn run_for<E: Engine>(table: &StockTable<E>) -> RunResult {
+    let options = RunOptions {
+        workers: table.options.workers,
+        warmup: Duration::from_millis(10),
+        measured: Duration::from_millis(100),
+        pin: false,
+    };
+    run(table, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn check<E: Engine>(table: &StockTable<E>) -> Vec<Check> {
+    table.check(&mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn assert_no_update_is_lost<E: Engine>() {
+    for (reads, percent) in [(10, 100.0), (300, 1.0)] {
+        for retries in [None, Some(0)] {
+            let table = loaded::<E>(small(reads, percent), retries);
+            assert!(run_for(&table).measurements.committed() > 0);
+            let checks = check(&table);
+            assert_eq!(
+                checks.iter().map(|check| check.name).collect::<Vec<_>>(),
+                ["row_count", "update_sum"]
+            );
+            assert!(checks.iter().all(Check::passed), "{checks:?}");
+        }
+    }
+}
+
+#[test]
+fn no_update_is_lost_on_any_engine() {
+    assert_no_update_is_lost::<Silo>();
+    assert_no_update_is_lost::<Ermia>();
+    assert_no_update_is_lost::<Ermia<SnapshotIsolation>>();
+}
+
+#[test]
+fn the_rows_show_what_was_committed() {
+    let table = loaded::<Silo>(small(20, 25.0), None);
+    let mut session = table.session(0);
+    let effects: u64 =
+        (0..40).map(|_| u64::from(session.run_one(0, &mut Aborts::default()).unwrap().effects)).sum();
+    assert_eq!((effects, table.count_effects().unwrap()), (200, vec![200]));
+}
+
+#[test]
+fn an_update_that_nobody_made_is_noticed() {
+    let table = loaded::<Silo>(small(10, 10.0), None);
+    table
+        .database
+        .transact(|tx| {
+            table.stocks.update(tx, (1, 1), |row: &mut super::session::OrderCount| row.s_order_cnt += 1)
+        })
+        .unwrap();
+    let failed: Vec<_> =
+        check(&table).into_iter().filter(|check| !check.passed()).map(|check| check.name).collect();
+    assert_eq!(failed, ["update_sum"]);
+}
