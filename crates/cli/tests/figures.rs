@@ -30,6 +30,8 @@ fn the_list_names_every_figure_with_its_time() {
         "silo-11-regular",
         "silor-1",
         "silor-recovery",
+        "ermia-1",
+        "ermia-5",
     ] {
         let line = list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default();
         assert!(line.contains(" s ") && line.contains('§') && line.contains(" runs "), "{name}: {list}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct BenchCommand {
     /// What is run.
     pub workload: Workload,
-    /// Which system runs it, by the name that `--system` takes.
+    /// Which system runs it, by the name that the report shows.
     pub system: &'static str,
     /// What lies on disk.
     pub storage: Storage,
@@ -30,6 +30,22 @@ pub enum Workload {
         warehouses: usize,
         /// Shares of the transaction types.
         mix: &'static str,
+    },
+    /// TPC-C-hybrid, with its paper's mix.
+    TpccHybrid {
+        /// Warehouses.
+        warehouses: usize,
+        /// Percent of the suppliers that a CH-Q2* covers.
+        supplier_percent: u32,
+    },
+    /// Reads and updates of TPC-C's stocks.
+    Stock {
+        /// Warehouses.
+        warehouses: usize,
+        /// Rows that a transaction reads.
+        reads: u32,
+        /// Percent of them that it updates.
+        write_percent: f64,
     },
     /// YCSB with records of 100 bytes, keys chosen uniformly, one operation a transaction.
     Ycsb {
@@ -64,6 +80,18 @@ impl BenchCommand {
     /// The standard mix of TPC-C in memory, a warehouse for each worker, run by the product.
     pub fn tpcc(workers: usize, warmup: f64, seconds: f64) -> Self {
         let workload = Workload::Tpcc { warehouses: workers, mix: "45/43/4/4/4" };
+        Self::new(workload, workers, warmup, seconds)
+    }
+
+    /// TPC-C-hybrid in memory, a warehouse for each worker, run by the product.
+    pub fn tpcc_hybrid(supplier_percent: u32, workers: usize, warmup: f64, seconds: f64) -> Self {
+        let workload = Workload::TpccHybrid { warehouses: workers, supplier_percent };
+        Self::new(workload, workers, warmup, seconds)
+    }
+
+    /// Reads and updates of stocks in memory, those of a warehouse for each worker, run by the product.
+    pub fn stock(reads: u32, write_percent: f64, workers: usize, warmup: f64, seconds: f64) -> Self {
+        let workload = Workload::Stock { warehouses: workers, reads, write_percent };
         Self::new(workload, workers, warmup, seconds)
     }
 
@@ -117,18 +145,8 @@ impl BenchCommand {
     /// What stands after the program's name on the command line, with the seed of its random numbers.
     pub fn arguments(&self, seed: usize) -> Vec<String> {
         let mut arguments = vec!["bench".to_owned()];
-        let (name, size, mix) = match self.workload {
-            Workload::Tpcc { warehouses, mix } => {
-                ("tpcc", ["--warehouses".to_owned(), warehouses.to_string()], mix)
-            }
-            Workload::Ycsb { records, mix } => ("ycsb", ["--records".to_owned(), records.to_string()], mix),
-        };
-        arguments.push(name.to_owned());
-        arguments.extend(size);
-        arguments.extend(["--mix".to_owned(), mix.to_owned()]);
-        if self.system != PRODUCT {
-            arguments.extend(["--system".to_owned(), self.system.to_owned()]);
-        }
+        arguments.extend(self.workload.arguments());
+        arguments.extend(self.system_arguments());
         arguments.extend(self.storage.arguments().iter().map(|&part| part.to_owned()));
         arguments.extend(self.options.iter().cloned());
         let numbers = [
@@ -142,11 +160,25 @@ impl BenchCommand {
         arguments
     }
 
+    /// The product's other engine is asked for as an engine, everything else as a system.
+    fn system_arguments(&self) -> Vec<String> {
+        let words: &[&str] = match self.system {
+            PRODUCT => &[],
+            "ermia" => &["--engine", "ermia"],
+            "ermia-snapshot" => &["--engine", "ermia", "--isolation", "snapshot"],
+            other => &["--system", other],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
     /// About how long the call takes on `cores`, load and check included. From runs on two cores of 2025.
     pub fn estimate(&self, cores: usize) -> Duration {
         let threads = self.workers.min(cores).max(1) as f64;
         let (load, growth) = match self.workload {
-            Workload::Tpcc { warehouses, .. } => (0.8 * warehouses as f64 / threads, 0.2),
+            Workload::Tpcc { warehouses, .. } | Workload::TpccHybrid { warehouses, .. } => {
+                (0.8 * warehouses as f64 / threads, 0.2)
+            }
+            Workload::Stock { warehouses, .. } => (0.1 * warehouses as f64 / threads, 0.0),
             Workload::Ycsb { records, .. } => (1.6e-6 * records as f64 / threads, 0.0),
         };
         let measured = (self.warmup + self.seconds) * (1.0 + growth);
@@ -158,6 +190,24 @@ impl BenchCommand {
         // Memory is taken from the system before the load, by default 128 MiB for each worker and second, up to a bound.
         let taking = 0.4 * (0.134 * self.workers as f64 * (self.warmup + self.seconds)).min(8.0);
         Duration::from_secs_f64(0.4 + taking + load + measured + storing)
+    }
+}
+
+impl Workload {
+    fn arguments(&self) -> Vec<String> {
+        let (name, options): (&str, &[(&str, &dyn ToString)]) = match self {
+            Self::Tpcc { warehouses, mix } => ("tpcc", &[("--warehouses", warehouses), ("--mix", mix)]),
+            Self::TpccHybrid { warehouses, supplier_percent } => {
+                ("tpcc-hybrid", &[("--warehouses", warehouses), ("--supplier-percent", supplier_percent)])
+            }
+            Self::Stock { warehouses, reads, write_percent } => (
+                "stock",
+                &[("--warehouses", warehouses), ("--reads", reads), ("--write-percent", write_percent)],
+            ),
+            Self::Ycsb { records, mix } => ("ycsb", &[("--records", records), ("--mix", mix)]),
+        };
+        let options = options.iter().flat_map(|(option, value)| [(*option).to_owned(), value.to_string()]);
+        std::iter::once(name.to_owned()).chain(options).collect()
     }
 }
 
@@ -189,6 +239,19 @@ mod tests {
             "bench tpcc --warehouses 2 --mix 100/0/0/0/0 --system partitioned-store --memory --remote-item-percent 3 \
              --workers 4 --warmup 0.5 --seconds 2 --seed 7 --format json --quiet"
         );
+    }
+
+    #[test]
+    fn the_other_engine_is_asked_for_as_an_engine() {
+        let hybrid = BenchCommand::tpcc_hybrid(60, 2, 0.5, 1.0).system("ermia").option("--retries", 0);
+        let line = hybrid.arguments(1).join(" ");
+        let begin =
+            "bench tpcc-hybrid --warehouses 2 --supplier-percent 60 --engine ermia --memory --retries 0 ";
+        assert!(line.starts_with(begin), "{line}");
+        let stock = BenchCommand::stock(1_000, 0.1, 2, 0.5, 1.0).system("ermia-snapshot");
+        let line = stock.arguments(1).join(" ");
+        let begin = "bench stock --warehouses 2 --reads 1000 --write-percent 0.1 --engine ermia --isolation snapshot ";
+        assert!(line.starts_with(begin), "{line}");
     }
 
     #[test]

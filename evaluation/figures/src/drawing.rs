@@ -44,7 +44,7 @@ impl DrawnPlot<'_> {
     fn curves(&self) -> Result<Option<String>, FiguresError> {
         let ticks = self.measured_xs();
         let ticks = if self.experiment.axis == Axis::Workers { Ticks::At(ticks) } else { Ticks::Even };
-        self.line_chart(self.plot.metric.label(), ticks, self.curves_here(1.0, ""))
+        self.line_chart(&self.plot.metric.label(), ticks, self.curves_here(1.0, ""))
     }
 
     fn curves_beside_paper(&self) -> Result<Option<String>, FiguresError> {
@@ -170,7 +170,7 @@ impl DrawnPlot<'_> {
         if groups.iter().all(|group| group.here.is_none()) {
             return Ok(None);
         }
-        let y_label = if relative_to.is_some() { "relative" } else { self.plot.metric.label() };
+        let y_label = if relative_to.is_some() { "relative".to_owned() } else { self.plot.metric.label() };
         let chart = BarChart {
             title: self.plot.title.to_owned(),
             y_label: y_label.to_owned(),
@@ -205,7 +205,7 @@ impl DrawnPlot<'_> {
         let chart = LineChart {
             title: self.title_over_time(),
             x_label: "seconds".to_owned(),
-            y_label: self.plot.metric.label().to_owned(),
+            y_label: self.plot.metric.label(),
             ticks: Ticks::Even,
             curves,
             shades,

@@ -1,7 +1,7 @@
 //! What a single run measured, read from the report that `ensilo bench --format json` writes.
 
 use ensilo_bench::driver::Interval;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The part of a report that the figures use; see `ensilo_bench::report::Report` for what each field means.
 #[derive(Debug, Clone, Deserialize)]
@@ -71,16 +71,18 @@ pub struct StoredLatency {
 }
 
 /// One transaction type.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct OfType {
     /// How many committed.
     pub count: u64,
+    /// Attempts that aborted.
+    pub aborted: u64,
     /// Microseconds until the commit.
     pub latency_us: Latency,
 }
 
 /// Microseconds until transactions were committed in memory.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of them took at most this.
     pub p50: f64,
@@ -187,6 +189,14 @@ impl HalfSecond {
     }
 }
 
+impl OfType {
+    /// How many of 100 attempts aborted; `None` if there were none.
+    pub(crate) fn abort_percent(&self) -> Option<f64> {
+        let attempts = self.count + self.aborted;
+        (attempts > 0).then(|| 100.0 * self.aborted as f64 / attempts as f64)
+    }
+}
+
 impl MemoryUse {
     /// By how much the end exceeds the beginning.
     pub(crate) fn growth_percent(&self) -> Option<f64> {
@@ -208,8 +218,8 @@ pub(crate) mod tests {
             "checkpoint_bytes": null, "memory": { "live_bytes": 110, "live_bytes_before": 100, "mapped_bytes": 500 },
             "recovery": null, "consistency_checks": 3, "interrupted": false,
             "transactions": {
-                "read": { "count": 7, "latency_us": { "p50": 1.0, "p99": 2.0 } },
-                "rmw": { "count": 9, "latency_us": { "p50": 3.0, "p99": 4.0 } },
+                "read": { "count": 7, "aborted": 3, "latency_us": { "p50": 1.0, "p99": 2.0 } },
+                "rmw": { "count": 9, "aborted": 0, "latency_us": { "p50": 3.0, "p99": 4.0 } },
             },
             "half_seconds": { "worst": { "of_median": 0.75, "ended_at": 1.0 } },
             "runs": [{ "seconds": 2.0, "timeline": [] }],

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How thorough an evaluation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// All experiments within a quarter of an hour on two cores: enough to see a trend, too short to judge small differences.
+    /// All experiments within half an hour on two cores: enough to see a trend, too short to judge small differences.
     Quick,
     /// Runs that are long enough for figures that are to be kept.
     Full,
@@ -52,6 +52,12 @@ pub struct Sizes {
     pub records_for_space: u64,
     /// Percent of items that new-orders take from another warehouse.
     pub remote_item_percents: Vec<u32>,
+    /// Percent of the suppliers that a CH-Q2* covers.
+    #[serde(default)]
+    pub supplier_percents: Vec<u32>,
+    /// Percent of the stocks that a transaction reads which it updates.
+    #[serde(default)]
+    pub write_percents: Vec<f64>,
 }
 
 /// Bytes of memory for a record of 100 bytes with its key, its share of the tree, and an older version of some.
@@ -92,6 +98,14 @@ impl Sizes {
             remote_item_percents: match scale {
                 Scale::Quick => vec![0, 2, 10],
                 Scale::Full => (0..=10).collect(),
+            },
+            supplier_percents: match scale {
+                Scale::Quick => vec![1, 20, 60],
+                Scale::Full => vec![1, 5, 10, 20, 40, 60, 80, 100],
+            },
+            write_percents: match scale {
+                Scale::Quick => vec![0.1, 1.0, 10.0],
+                Scale::Full => vec![0.1, 0.5, 1.0, 2.0, 5.0, 10.0],
             },
         }
     }

@@ -107,7 +107,7 @@ fn table_of(experiment: &Experiment, results: &Results, cores: usize) -> Table {
         header.push(experiment.axis.label().to_owned());
     }
     header.push("runs".to_owned());
-    header.extend(metrics.iter().map(|metric| metric.label().to_owned()));
+    header.extend(metrics.iter().map(|metric| metric.label()));
     let mut rows = Vec::new();
     for (at, series) in experiment.series.iter().enumerate() {
         for (point, described) in series.points.iter().enumerate() {

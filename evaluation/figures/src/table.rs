@@ -18,7 +18,7 @@ struct RunLine<'a> {
 type Column = (&'static str, fn(&RunLine<'_>) -> String);
 
 /// The columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [Column; 34] = [
+const COLUMNS: [Column; 35] = [
     ("experiment", |line| line.experiment.name.to_owned()),
     ("series", |line| line.series().name.to_owned()),
     ("axis", |line| line.experiment.axis.label().to_owned()),
@@ -49,6 +49,7 @@ const COLUMNS: [Column; 34] = [
     ("recovery_checkpoint_bytes", |line| text(line.run.recovery.map(|recovery| recovery.checkpoint_bytes))),
     ("recovery_log_bytes", |line| text(line.run.recovery.map(|recovery| recovery.log_bytes))),
     ("consistency_checks_passed", |line| line.run.consistency_checks.to_string()),
+    ("transactions", |line| types_of(line.run)),
     ("command", |line| command_line(&line.of.arguments)),
     ("measured_at", |line| line.of.measured_at.clone()),
     ("program", |line| line.provenance.program.clone()),
@@ -90,6 +91,11 @@ pub(crate) fn csv_of<'n>(
     }
     let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
     String::from_utf8(bytes).unwrap_or_else(|error| unreachable!("made of strings: {error}"))
+}
+
+/// The figures of the transaction types, as JSON.
+fn types_of(run: &Measurement) -> String {
+    serde_json::to_string(&run.transactions).unwrap_or_else(|error| unreachable!("made of numbers: {error}"))
 }
 
 fn text(figure: Option<impl ToString>) -> String {

@@ -76,7 +76,10 @@ fn report(line: &str) -> Value {
         "memory": { "live_bytes": 103, "live_bytes_before": 100 }, "consistency_checks": 12, "interrupted": false,
         "recovery": words.contains(&"--crash").then(|| json!({
             "seconds": seconds, "bytes": 4_000_000_000_u64, "checkpoint_bytes": 1_000_000_000, "log_bytes": 3_000_000_000_u64 })),
-        "transactions": { "new_order": { "count": 9, "latency_us": { "p50": 1.0, "p99": 2.0 } } },
+        "transactions": {
+            "new_order": { "count": 9, "aborted": 1, "latency_us": { "p50": 1.0, "p99": 2.0 } },
+            "ch_q2": { "count": 3, "aborted": 2, "latency_us": { "p50": 5.0, "p99": 6.0 } },
+        },
         "half_seconds": { "worst": { "of_median": 0.9 } },
         "runs": [{ "timeline": timeline }],
     })

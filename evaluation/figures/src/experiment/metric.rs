@@ -17,6 +17,12 @@ pub enum Metric {
     StoredLatencyMs,
     /// Aborted attempts a second.
     AbortsPerSecond,
+    /// Committed transactions of this type a second.
+    CommitsPerSecondOf(&'static str),
+    /// The percent of the attempts at transactions of this type that aborted.
+    AbortPercentOf(&'static str),
+    /// Milliseconds that half of the transactions of this type took at most until they were committed or given up.
+    LatencyMsOf(&'static str),
     /// By how much the database's memory grew during the run, in percent.
     MemoryGrowthPercent,
     /// Throughput of the slowest half second, as a share of the median half second.
@@ -39,8 +45,11 @@ pub enum Metric {
 
 impl Metric {
     /// What stands beside an axis.
-    pub fn label(self) -> &'static str {
-        match self {
+    pub fn label(self) -> String {
+        let label = match self {
+            Self::CommitsPerSecondOf(name) => return format!("{name}/s"),
+            Self::AbortPercentOf(name) => return format!("% of {name} aborted"),
+            Self::LatencyMsOf(name) => return format!("ms of a {name}"),
             Self::Throughput => "transactions/s",
             Self::ThroughputPerWorker => "transactions/s for each worker",
             Self::StoredLatencyMs => "ms until stored",
@@ -54,7 +63,8 @@ impl Metric {
             Self::RecoverySecondsPerGigabyte => "seconds for each GB",
             Self::RecoveryGigabytes => "GB read",
             Self::RecoveryCheckpointPercent => "% of it checkpoint",
-        }
+        };
+        label.to_owned()
     }
 
     /// The figure of a run; `None` if the run has no such thing.
@@ -66,6 +76,13 @@ impl Metric {
             Self::ThroughputPerWorker => Some(run.throughput_per_second / run.workers as f64),
             Self::StoredLatencyMs => run.durable_latency_ms.as_ref().map(|latency| latency.p50),
             Self::AbortsPerSecond => Some(run.aborted as f64 / run.seconds),
+            Self::CommitsPerSecondOf(name) => Some(run.transactions.get(name)?.count as f64 / run.seconds),
+            Self::AbortPercentOf(name) => run.transactions.get(name)?.abort_percent(),
+            Self::LatencyMsOf(name) => {
+                let of_type = run.transactions.get(name)?;
+                of_type.abort_percent()?;
+                Some(of_type.latency_us.p50 / 1e3)
+            }
             Self::MemoryGrowthPercent => run.memory.growth_percent(),
             Self::SlowestHalfSecond => run.slowest_half_second(),
             Self::LogBytesPerTransaction => Some(run.log_bytes? as f64 / run.committed.max(1) as f64),
@@ -81,5 +98,21 @@ impl Metric {
                 Some(100.0 * recovery.checkpoint_bytes as f64 / recovery.bytes as f64)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::tests::report;
+
+    #[test]
+    fn a_type_of_transactions_has_figures_of_its_own() {
+        let run: Measurement = serde_json::from_value(report(1, 100.0)).unwrap();
+        assert_eq!(Metric::CommitsPerSecondOf("read").of(&run), Some(3.5));
+        assert_eq!(Metric::AbortPercentOf("read").of(&run), Some(30.0));
+        assert_eq!(Metric::LatencyMsOf("rmw").of(&run), Some(0.003));
+        assert_eq!(Metric::CommitsPerSecondOf("scan").of(&run), None);
+        assert_eq!(Metric::AbortPercentOf("read").label(), "% of read aborted");
     }
 }

@@ -32,6 +32,8 @@ pub enum Paper {
     },
     /// An average in transactions a second.
     Throughput(f64),
+    /// Averages in transactions a second, each with its place on the axis.
+    Points(&'static [(f64, f64)]),
 }
 
 /// A point of a figure.
@@ -81,6 +83,9 @@ impl Paper {
                 .filter(|point| point.x == x)
                 .map(|point| PaperPoint { x: 0.0, ..point })
                 .collect(),
+            Self::Points(points) => {
+                points.iter().map(|&(x, throughput)| PaperPoint::of_throughput(x, throughput)).collect()
+            }
             Self::Throughput(throughput) => vec![PaperPoint::of_throughput(0.0, throughput)],
         }
     }
@@ -89,7 +94,7 @@ impl Paper {
     pub fn series(self) -> Option<&'static str> {
         match self {
             Self::Curve { series, .. } | Self::PointOf { series, .. } => Some(series),
-            Self::Unknown | Self::Throughput(_) => None,
+            Self::Unknown | Self::Throughput(_) | Self::Points(_) => None,
         }
     }
 }
