@@ -1,5 +1,5 @@
-//! What can be done at the memory limit, over Silo's engine alone: over ERMIA's a row cannot be deleted or overwritten there, since the new
-//! version takes memory that there is no reserve for.
+//! What can be done at the memory limit, over Silo's engine alone: over ERMIA's a row can be deleted there, and not overwritten, since the new
+//! version takes memory that there is no reserve for. What of these tests holds there all the same is still to be told apart.
 
 use std::collections::BTreeMap;
 use std::thread;

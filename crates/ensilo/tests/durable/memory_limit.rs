@@ -1,5 +1,6 @@
-//! The memory limit of a database whose deletions wait for the log, over Silo's engine alone: over ERMIA's a row cannot be deleted or overwritten
-//! at the limit, since the new version takes memory that there is no reserve for.
+//! The memory limit of a database whose deletions wait for the log, over Silo's engine alone: over ERMIA's a row can be deleted at the limit, and
+//! not overwritten, since the new version takes memory that there is no reserve for. What of these tests holds there all the same is still
+//! to be told apart.
 
 use std::sync::Arc;
 use std::thread;
