@@ -33,13 +33,14 @@ impl<'a, E: Engine> HybridSession<'a, E> {
         }
     }
 
-    /// Runs one CH-Q2*. Returns how many stocks it restocked, and its epoch.
+    /// Runs one CH-Q2*, and says that it reads mostly. Returns how many stocks it restocked, and its epoch.
     pub(super) fn query(&mut self, aborts: &mut Aborts) -> Result<(u16, u64)> {
         let Self { workload, random, scratch, .. } = self;
         let all = workload.options.suppliers;
         let query = Query::draw(random, workload.options.supplier_percent.of(all), all);
         let tables = workload.query_tables();
-        let request = workload.tpcc.database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        let request = workload.tpcc.database.request().read_mostly();
+        let request = request.on_abort(|abort| aborts.count(abort.reason().into()));
         let (restocked, epoch) = request.transact_with_epoch(|tx| query.run(&tables, tx, scratch))?;
         self.restocked += u64::from(restocked);
         Ok((restocked, epoch))

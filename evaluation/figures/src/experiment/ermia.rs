@@ -1,6 +1,7 @@
 //! The series of the experiments of ERMIA (*Fast Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016, §1 and §4).
 //!
-//! What a worker could not commit it gives up and goes on to its next transaction, as in the paper (`--retries 0`). Left out: figure 10,
+//! What a worker could not commit it gives up and goes on to its next transaction, as in the paper (`--retries 0`). CH-Q2* says that it reads
+//! mostly, which has no effect on a request of Silo's engine that is not tried again. Left out: figure 10,
 //! which needs a log that takes every operation by itself, and 11, which shows where processor cycles go.
 
 use super::description::{Point, Series};
