@@ -4,6 +4,7 @@ mod common;
 mod stock;
 mod tpcc;
 mod tpcc_hybrid;
+mod tpce;
 mod ycsb;
 
 use std::process::ExitCode;
@@ -32,6 +33,10 @@ enum Workload {
     TpccHybrid(tpcc_hybrid::Arguments),
     /// Reads of many random stocks of TPC-C, of which a few are updated (ERMIA's microbenchmark)
     Stock(stock::Arguments),
+    /// A brokerage house: 33 tables, twelve transaction types (TPC-E 1.14)
+    Tpce(tpce::Arguments),
+    /// TPC-E with AssetEval, which reads much and writes some (ERMIA, SIGMOD 2016)
+    TpceHybrid(tpce::HybridArguments),
     /// Reads and writes of single records by key
     Ycsb(ycsb::Arguments),
 }
@@ -42,12 +47,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
         Workload::TpccHybrid(hybrid) => (&hybrid.common, Benchmark::TpccHybrid(hybrid.options())),
         Workload::Stock(stock) => (&stock.common, Benchmark::Stock(stock.options())),
+        Workload::Tpce(tpce) => (&tpce.common, Benchmark::Tpce(tpce.options())),
+        Workload::TpceHybrid(tpce) => (&tpce.common, Benchmark::Tpce(tpce.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
     };
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
-        Workload::TpccHybrid(_) | Workload::Stock(_) | Workload::Ycsb(_) => None,
+        Workload::TpccHybrid(_) | Workload::Stock(_) => None,
+        Workload::Tpce(_) | Workload::TpceHybrid(_) | Workload::Ycsb(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);

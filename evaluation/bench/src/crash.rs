@@ -37,6 +37,7 @@ use crate::stock::StockTable;
 use crate::systems::System;
 use crate::tpcc::{TpccOf, Whole};
 use crate::tpcc_hybrid::TpccHybrid;
+use crate::tpce::Tpce;
 use crate::ycsb::Ycsb;
 
 /// What the process that crashes has to know beside its arguments.
@@ -100,6 +101,10 @@ fn load_and_crash<E: Engine>(
         Benchmark::Stock(stock) => {
             let stock = StockTable::load(stock.clone(), database, view, interrupt)?;
             run_until_crash(&stock, &options.run, view, interrupt, &crash)
+        }
+        Benchmark::Tpce(tpce) => {
+            let tpce = Tpce::load(tpce.clone(), database, view, interrupt)?;
+            run_until_crash(&tpce, &options.run, view, interrupt, &crash)
         }
         Benchmark::Ycsb(ycsb) => {
             let ycsb = Ycsb::load(ycsb.clone(), database, view, interrupt)?;
@@ -184,6 +189,10 @@ fn recover_and_check<E: Engine>(
         Benchmark::Stock(stock) => {
             let stock = StockTable::open(stock.clone(), recovered.database.clone())?;
             check(&stock, recovered, result, orders, options, view)
+        }
+        Benchmark::Tpce(tpce) => {
+            let tpce = Tpce::open(tpce.clone(), recovered.database.clone())?;
+            check(&tpce, recovered, result, orders, options, view)
         }
         Benchmark::Ycsb(ycsb) => {
             let ycsb = Ycsb::open(ycsb.clone(), recovered.database.clone())?;

@@ -14,6 +14,7 @@ use crate::stock::{StockOptions, StockTable};
 use crate::systems::{LogRecords, System};
 use crate::tpcc::{Arrangement, FastIds, LockedPartitions, Split, TpccOf, TpccOptions, Whole};
 use crate::tpcc_hybrid::{HybridOptions, TpccHybrid};
+use crate::tpce::{Tpce, TpceOptions};
 use crate::ycsb::{Ycsb, YcsbOptions};
 
 /// What is done with a workload, whatever its type is.
@@ -108,6 +109,7 @@ impl<V: Visitor> Loading<'_, V> {
             Benchmark::Tpcc(tpcc) => self.visit_tpcc(tpcc),
             Benchmark::TpccHybrid(hybrid) => self.visit_hybrid(hybrid),
             Benchmark::Stock(stock) => self.visit_stock(stock),
+            Benchmark::Tpce(tpce) => self.visit_tpce(tpce),
             Benchmark::Ycsb(ycsb) => self.visit_ycsb(ycsb),
         }
     }
@@ -130,6 +132,16 @@ impl<V: Visitor> Loading<'_, V> {
             System::Ermia => self.tpcc::<Whole<Ermia>>(tpcc, self.open()?),
             System::ErmiaSnapshot => self.tpcc::<Whole<Ermia<SnapshotIsolation>>>(tpcc, self.open()?),
             System::KeyValue => self.refuse(),
+        }
+    }
+
+    /// TPC-E is compiled for few engines: its transactions are many.
+    fn visit_tpce(&mut self, tpce: &TpceOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo => self.tpce::<Silo>(tpce, self.open()?),
+            System::Ermia => self.tpce::<Ermia>(tpce, self.open()?),
+            System::ErmiaSnapshot => self.tpce::<Ermia<SnapshotIsolation>>(tpce, self.open()?),
+            _ => self.refuse(),
         }
     }
 
@@ -201,6 +213,15 @@ impl<V: Visitor> Loading<'_, V> {
     fn stock<E: Engine>(&mut self, options: &StockOptions) -> Result<V::Result, Failure> {
         let stock = StockTable::<E>::load(options.clone(), self.open()?, self.view, self.interrupt)?;
         self.visitor.visit(&stock, self.view, self.interrupt)
+    }
+
+    fn tpce<E: Engine>(
+        &mut self,
+        options: &TpceOptions,
+        database: Database<E>,
+    ) -> Result<V::Result, Failure> {
+        let tpce = Tpce::load(options.clone(), database, self.view, self.interrupt)?;
+        self.visitor.visit(&tpce, self.view, self.interrupt)
     }
 
     fn ycsb<E: Engine>(

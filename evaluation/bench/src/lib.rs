@@ -26,6 +26,7 @@ pub mod stock;
 mod systems;
 pub mod tpcc;
 pub mod tpcc_hybrid;
+pub mod tpce;
 pub mod transfer;
 pub mod ycsb;
 

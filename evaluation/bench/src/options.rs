@@ -11,6 +11,7 @@ use crate::stock::StockOptions;
 use crate::systems::{LogRecords, System};
 use crate::tpcc::TpccOptions;
 use crate::tpcc_hybrid::HybridOptions;
+use crate::tpce::TpceOptions;
 use crate::ycsb::YcsbOptions;
 
 /// Which workload, with its options.
@@ -22,6 +23,8 @@ pub enum Benchmark {
     TpccHybrid(HybridOptions),
     /// Reads and updates of TPC-C's stocks.
     Stock(StockOptions),
+    /// TPC-E or TPC-E-hybrid.
+    Tpce(TpceOptions),
     /// YCSB.
     Ycsb(YcsbOptions),
 }
@@ -65,6 +68,7 @@ impl Benchmark {
             Self::Tpcc(_) => "tpcc",
             Self::TpccHybrid(_) => "tpcc-hybrid",
             Self::Stock(_) => "stock",
+            Self::Tpce(tpce) => tpce.name(),
             Self::Ycsb(_) => "ycsb",
         }
     }
@@ -74,6 +78,7 @@ impl Benchmark {
             Self::Tpcc(tpcc) => tpcc.parameters(),
             Self::TpccHybrid(hybrid) => hybrid.parameters(),
             Self::Stock(stock) => stock.parameters(),
+            Self::Tpce(tpce) => tpce.parameters(),
             Self::Ycsb(ycsb) => ycsb.parameters(),
         };
         parameters["seconds"] = options.run.measured.as_secs_f64().into();
@@ -103,6 +108,7 @@ impl Benchmark {
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
             Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
             Self::Stock(stock) => (stock.loaded_bytes().saturating_mul(VERSIONS), 0.0),
+            Self::Tpce(tpce) => (tpce.loaded_bytes(), 1.0),
             Self::Ycsb(ycsb) => (ycsb.loaded_bytes().saturating_mul(VERSIONS), ycsb.inserting_share()),
         };
         let seconds = (run.warmup + run.measured).as_secs_f64();
@@ -120,6 +126,7 @@ impl Benchmark {
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
             Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
             Self::Stock(stock) => (stock.loaded_bytes(), stock.writing_share()),
+            Self::Tpce(tpce) => (tpce.loaded_bytes(), 1.0),
             Self::Ycsb(ycsb) => (ycsb.loaded_bytes(), ycsb.writing_share()),
         };
         let run = &options.run;

@@ -27,7 +27,7 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
                 return Some("there are fewer --warehouses than --partitions".to_owned());
             }
         }
-        Benchmark::TpccHybrid(_) | Benchmark::Stock(_) => {
+        Benchmark::TpccHybrid(_) | Benchmark::Stock(_) | Benchmark::Tpce(_) => {
             if system != System::Ensilo && !system.is_ermia() {
                 return Some(format!("{name} does not run {}, which compares engines", benchmark.name()));
             }
