@@ -15,6 +15,19 @@ const SMALL_TPCC: [&str; 6] = ["bench", "tpcc", "--items", "200", "--customers",
 const SMALL_HYBRID: [&str; 6] = ["bench", "tpcc-hybrid", "--items", "200", "--customers", "30"];
 const SMALL_STOCK: [&str; 4] = ["bench", "stock", "--items", "500"];
 const SMALL_YCSB: [&str; 4] = ["bench", "ycsb", "--records", "1000"];
+/// The sizes of a TPC-E database that loads in a moment.
+const SMALL_TPCE: [&str; 10] = [
+    "--customers",
+    "100",
+    "--initial-trading-days",
+    "1",
+    "--scale-factor",
+    "1440",
+    "--daily-market-days",
+    "30",
+    "--news-bytes",
+    "200",
+];
 const SHORT: [&str; 4] = ["--seconds", "0.3", "--warmup", "0.05"];
 /// Two workers, short epochs, and no more memory than they need.
 const MODEST: [&str; 6] = ["--workers", "2", "--epoch-ms", "1", "--prefault-mib", "0"];
@@ -73,6 +86,23 @@ fn ycsb_reports_json_and_nothing_else_on_stdout() {
     assert_eq!(json["consistency_checks"], 6);
     assert_eq!(json["runs"].as_array().unwrap().len(), 2);
     assert_eq!(json["parameters"]["mix"]["rmw"], 50.0);
+}
+
+#[test]
+fn tpce_runs_on_both_engines_and_is_checked() {
+    let json = json_of(&[&["bench", "tpce"], &SMALL_TPCE, &SHORT, &MODEST]);
+    assert_common_fields(&json, "tpce");
+    assert_eq!(json["consistency_checks"], 12);
+    assert!(json["transactions"]["trade_result"]["count"].as_u64().unwrap() > 0);
+    let hybrid =
+        [&["bench", "tpce-hybrid", "--asset-eval-percent", "20", "--memory"], &SMALL_TPCE[..]].concat();
+    for engine in [&["--engine", "ermia"][..], &["--engine", "ermia", "--isolation", "snapshot"]] {
+        let json = json_of(&[&hybrid, &SHORT, &MODEST, engine]);
+        assert_common_fields(&json, "tpce-hybrid");
+        assert_eq!(json["consistency_checks"], 13);
+        assert_eq!(json["parameters"]["asset_eval_percent"], 20);
+        assert!(json["transactions"]["asset_eval"]["count"].as_u64().unwrap() > 0);
+    }
 }
 
 /// The systems of a workload, and what they fail to go with.
@@ -145,6 +175,11 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["tpcc", "--system", "global-tid"], "needs --memory"),
         (&["tpcc", "--system", "partitioned-store", "--data-dir", "somewhere"], "needs --memory"),
         (&["tpcc", "--memory", "--system", "key-value"], "no transactions"),
+        (&["tpce", "--memory", "--system", "global-tid"], "TPC-E"),
+        (&["tpce", "--memory", "--system", "key-value"], "TPC-E"),
+        (&["tpce", "--log-records", "full"], "--log-records"),
+        (&["tpce-hybrid", "--memory", "--asset-eval-percent", "0"], "1..=100"),
+        (&["tpce", "--memory", "--mix", "asset-eval=100"], "asset-eval"),
         (&["ycsb", "--memory", "--system", "partitioned-store"], "TPC-C"),
         (&["ycsb", "--memory", "--system", "split"], "TPC-C"),
         (&["ycsb", "--memory", "--system", "fast-ids"], "TPC-C"),
@@ -215,11 +250,13 @@ fn in_memory_there_is_nothing_to_report_of_a_disk() {
 #[test]
 fn a_crash_loses_nothing_that_was_acknowledged() {
     let tpcc: &[&[&str]] = &[&SMALL_TPCC, &["--warehouses", "2"]];
+    let tpce: &[&[&str]] = &[&["bench", "tpce"], &SMALL_TPCE];
     let ycsb: &[&[&str]] = &[&SMALL_YCSB, &["--mix", "read=30,rmw=50,insert=20"]];
     let hybrid: &[&[&str]] = &[&SMALL_HYBRID, &["--suppliers", "50", "--engine", "ermia"]];
     let stock: &[&[&str]] = &[&SMALL_STOCK, &["--reads", "20", "--write-percent", "50"]];
     for (workload, counted) in [
         (tpcc, vec!["new_order", "payment", "delivery"]),
+        (tpce, vec!["trade_order", "trade_result"]),
         (ycsb, vec!["rmw", "insert"]),
         (hybrid, vec!["new_order", "payment", "delivery"]),
         (stock, vec!["read_update"]),

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ensilo::{Engine, Error, Result, Timestamp};
+use ensilo::{Abort, Engine, Error, Result, Timestamp};
 
 use super::asset_eval::AssetEvalInput;
 use super::broker_volume::BrokerVolumeInput;
@@ -73,7 +73,8 @@ macro_rules! read {
         match $session.tpce.options.read_only {
             ReadOnly::Snapshot => {
                 let answer = $session.tpce.database.read_stale(|tx| input.run(tables, tx));
-                answer.map(|answer| {
+                let mut count = |abort: &Abort| $aborts.count(abort.reason().into());
+                answer.inspect_err(|error| error.as_abort().into_iter().for_each(&mut count)).map(|answer| {
                     black_box(answer);
                     PAST_READ
                 })

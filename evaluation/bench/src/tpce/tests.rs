@@ -1,6 +1,8 @@
 //! TPC-E on small databases: the load, each transaction's effects, runs, and every consistency condition violated.
 
+mod effects;
 mod runs;
+mod violations;
 
 use std::time::Duration;
 

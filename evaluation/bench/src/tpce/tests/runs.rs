@@ -10,7 +10,7 @@ use super::super::options::TpceOptions;
 use super::{loaded, reduced, small};
 use crate::driver::{Check, Interrupt, RunOptions, RunResult, View, Workload, run};
 
-fn run_for<E: Engine>(tpce: &Tpce<E>, milliseconds: u64) -> RunResult {
+pub(super) fn run_for<E: Engine>(tpce: &Tpce<E>, milliseconds: u64) -> RunResult {
     let options = RunOptions {
         workers: tpce.options.workers,
         warmup: Duration::ZERO,
@@ -20,11 +20,11 @@ fn run_for<E: Engine>(tpce: &Tpce<E>, milliseconds: u64) -> RunResult {
     run(tpce, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
 }
 
-fn check<E: Engine>(tpce: &Tpce<E>) -> Vec<Check> {
+pub(super) fn check<E: Engine>(tpce: &Tpce<E>) -> Vec<Check> {
     tpce.check(&mut View::silent(), &Interrupt::new()).unwrap()
 }
 
-fn assert_consistent(checks: &[Check]) {
+pub(super) fn assert_consistent(checks: &[Check]) {
     for check in checks {
         assert!(check.passed(), "{}: {:?}", check.name, check.examples);
         assert!(check.examined > 0, "{} examined nothing", check.name);
