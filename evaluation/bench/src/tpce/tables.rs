@@ -1,6 +1,6 @@
 //! The handles to the tables and their secondary indexes.
 
-use ensilo::generic::{Database, Index, Table};
+use ensilo::generic::{Database, Index, Table, Transaction};
 use ensilo::{Engine, Result, Row, Text, Timestamp};
 
 use super::schema::{
@@ -19,10 +19,18 @@ fn insert_all<T: Row, E: Engine>(
     rows: &mut Vec<T>,
 ) -> Result<()> {
     for batch in rows.chunks(BATCH_ROWS) {
-        database.transact(|tx| batch.iter().try_for_each(|row| table.insert(tx, row).map(|_| ())))?;
+        transact(database, &mut |tx| batch.iter().try_for_each(|row| table.insert(tx, row).map(|_| ())))?;
     }
     rows.clear();
     Ok(())
+}
+
+/// Runs a transaction of the loader. It is compiled once for all tables.
+fn transact<E: Engine>(
+    database: &Database<E>,
+    body: &mut dyn FnMut(&mut Transaction<'_, E>) -> Result<()>,
+) -> Result<()> {
+    database.transact(body)
 }
 
 /// Makes the struct of handles, and how it comes about: each table with its indexes, by name.

@@ -54,7 +54,7 @@ fn enter(tpce: &Tpce<Silo>, order: &TradeOrderInput) -> Submitted {
 
 #[test]
 fn an_order_at_the_market_is_submitted_and_its_result_settles_it() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let tables = &tpce.tables;
     let input = order(&tpce, NEW, TradeKind::MarketBuy);
     let (before, summary_before) = tpce
@@ -97,7 +97,7 @@ fn an_order_at_the_market_is_submitted_and_its_result_settles_it() {
 
 #[test]
 fn sales_take_holdings_by_both_orders_and_go_short() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     for number in NEW..NEW + 60 {
         let kind = if number % 3 == 0 { TradeKind::MarketBuy } else { TradeKind::MarketSell };
         let mut input = order(&tpce, number, kind);
@@ -114,7 +114,7 @@ fn sales_take_holdings_by_both_orders_and_go_short() {
 
 #[test]
 fn an_order_with_a_limit_waits_until_a_feed_has_its_price() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let tables = &tpce.tables;
     let mut input = order(&tpce, NEW, TradeKind::LimitBuy);
     input.bid = Money::from_int(21);
@@ -141,7 +141,7 @@ fn an_order_with_a_limit_waits_until_a_feed_has_its_price() {
 
 #[test]
 fn an_order_that_is_withdrawn_leaves_nothing() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let input = TradeOrderInput { is_rolled_back: true, ..order(&tpce, NEW, TradeKind::LimitSell) };
     let error = tpce.database.transact(|tx| input.run(&tpce.tables, tx)).unwrap_err();
     assert!(error.user_error::<RolledBack>().is_some());
@@ -150,7 +150,7 @@ fn an_order_that_is_withdrawn_leaves_nothing() {
 
 #[test]
 fn nobody_trades_for_an_account_without_a_permission() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let mut input = order(&tpce, NEW, TradeKind::MarketBuy);
     input.executor.tax_id = Text::truncated("nobody");
     assert!(tpce.database.transact(|tx| input.run(&tpce.tables, tx)).is_err());
@@ -158,7 +158,7 @@ fn nobody_trades_for_an_account_without_a_permission() {
 
 #[test]
 fn a_security_is_found_by_symbol_and_by_company() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let (population, tables) = (&tpce.population, &tpce.tables);
     for (number, security) in (NEW..).zip([0, population.companies]) {
         let company = names::company(population.company_of(security));
@@ -173,7 +173,7 @@ fn a_security_is_found_by_symbol_and_by_company() {
 
 #[test]
 fn cleanup_cancels_what_an_earlier_run_has_left() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     enter(&tpce, &order(&tpce, NEW, TradeKind::MarketSell));
     enter(&tpce, &order(&tpce, NEW + 1, TradeKind::StopLoss));
     assert_eq!(trade_cleanup::run(&tpce, NOW).unwrap(), 2);
@@ -188,7 +188,7 @@ fn cleanup_cancels_what_an_earlier_run_has_left() {
 
 #[test]
 fn broker_volume_sums_what_waits_in_the_sector() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let tables = &tpce.tables;
     let mut input = order(&tpce, NEW, TradeKind::LimitBuy);
     input.bid = Money::from_int(21);
@@ -207,7 +207,7 @@ fn broker_volume_sums_what_waits_in_the_sector() {
 
 #[test]
 fn customer_position_is_the_same_by_number_and_by_tax_id() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let ask = |customer| {
         let input = CustomerPositionInput { customer, history_of: Some(0) };
         tpce.database.transact(|tx| input.run(&tpce.tables, tx)).unwrap()
@@ -220,7 +220,7 @@ fn customer_position_is_the_same_by_number_and_by_tax_id() {
 
 #[test]
 fn trade_status_has_the_latest_trades_first() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let account = order(&tpce, NEW, TradeKind::MarketBuy).account;
     let input = TradeOrderInput { account, ..order(&tpce, NEW, TradeKind::MarketBuy) };
     enter(&tpce, &input);
@@ -232,7 +232,7 @@ fn trade_status_has_the_latest_trades_first() {
 
 #[test]
 fn updates_change_one_column_and_change_it_back() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let tables = &tpce.tables;
     let symbol = tpce.database.transact(|tx| tables.trades.get(tx, 1)).unwrap().unwrap().t_s_symb;
     let account = tpce.database.transact(|tx| tables.trades.get(tx, 1)).unwrap().unwrap().t_ca_id;
@@ -285,7 +285,7 @@ fn an_evaluation_enters_every_account_of_its_group() {
 
 #[test]
 fn maintenance_changes_every_table_in_turn() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     for seed in 0..3 {
         for table in 0..MAINTAINED {
             let input = with_inputs(&tpce, seed, |inputs| DataMaintenanceInput::draw(inputs, table));
@@ -297,7 +297,7 @@ fn maintenance_changes_every_table_in_turn() {
 
 #[test]
 fn questions_of_all_kinds_run_on_snapshots_and_on_the_present() {
-    let tpce = loaded(small(1));
+    let tpce: Tpce<Silo> = loaded(small(1));
     let tables = &tpce.tables;
     for seed in 0..40 {
         let (lookup, detail) = with_inputs(&tpce, seed, |inputs| {
