@@ -100,7 +100,7 @@ impl BrokerVolumeInput {
                 volumes.push((*name, volume));
             }
         }
-        volumes.sort_by(|one, other| other.1.cmp(&one.1));
+        volumes.sort_by_key(|&(_, volume)| std::cmp::Reverse(volume));
         Ok(volumes)
     }
 }

@@ -15,7 +15,7 @@ const PERIOD_US: i64 = 15_000_000;
 /// The price of the security with this number.
 pub(super) fn price(security: u32, at: Timestamp) -> Money {
     // The golden section's multiples spread the phases evenly.
-    let phase = i64::from(security.wrapping_mul(0x9e37_79b9)) * (PERIOD_US >> 16) >> 16;
+    let phase = (i64::from(security.wrapping_mul(0x9e37_79b9)) * (PERIOD_US >> 16)) >> 16;
     let within = (at.micros() + phase).rem_euclid(PERIOD_US);
     let rising = within.min(PERIOD_US - within) * 2;
     Money::from_scaled(LOW_CENTS + rising * (HIGH_CENTS - LOW_CENTS) / PERIOD_US)

@@ -185,12 +185,15 @@ impl<'a, E: Engine> TpceSession<'a, E> {
         Ok(Done { epoch, effects: 0 })
     }
 
+    /// Runs one AssetEval, and says that it reads mostly.
     fn asset_eval(&mut self, now: Timestamp, aborts: &mut Aborts) -> Result<Done> {
         let percent = self.tpce.options.asset_eval_percent.unwrap_or(1);
         let number = self.evaluations.take();
         let input = AssetEvalInput::draw(&mut self.inputs(now), number, percent);
         let tables = &self.tpce.tables;
-        let (total, epoch) = write!(self, aborts, |tx| input.run(tables, tx))?;
+        let request = self.tpce.database.request().read_mostly();
+        let request = request.on_abort(|abort| aborts.count(abort.reason().into()));
+        let (total, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx))?;
         black_box(total);
         Ok(Done { epoch, effects: 1 })
     }

@@ -1,4 +1,5 @@
 //! The broker tables (clause 2.2.5).
+#![allow(clippy::duplicated_attributes, reason = "two indexes of trades have a column in common")]
 
 use ensilo::{Row, Text, Timestamp};
 
