@@ -9,6 +9,7 @@ use super::schema::{
     HoldingHistory, HoldingSummary, Industry, LastTrade, NewsItem, NewsXref, Sector, Security, Settlement,
     StatusType, Symbol, Taxrate, Trade, TradeHistory, TradeRequest, TradeType, WatchItem, WatchList, ZipCode,
 };
+use crate::database;
 
 /// Rows that one transaction of the loader inserts.
 const BATCH_ROWS: usize = 500;
@@ -30,7 +31,7 @@ fn transact<E: Engine>(
     database: &Database<E>,
     body: &mut dyn FnMut(&mut Transaction<'_, E>) -> Result<()>,
 ) -> Result<()> {
-    database.transact(body)
+    database::load_request(database).transact(body)
 }
 
 /// Makes the struct of handles, and how it comes about: each table with its indexes, by name.

@@ -6,6 +6,7 @@ use super::kind::{canceled, completed, pending, submitted};
 use super::loaded::Tpce;
 use super::rows::required;
 use super::schema::{StatusId, Trade, TradeHistory};
+use crate::database;
 
 /// Orders that one transaction cancels.
 const BATCH: usize = 500;
@@ -27,7 +28,7 @@ struct Canceled {
 pub(super) fn run<E: Engine>(tpce: &Tpce<E>, now: Timestamp) -> Result<usize> {
     let first = tpce.options.initial_trades() + 1;
     let mut open = Vec::new();
-    tpce.database.transact(|tx| {
+    database::load_request(&tpce.database).transact(|tx| {
         open.clear();
         tpce.tables.trades.range(first..).columns::<State>().for_each(tx, |number, trade| {
             if trade.t_st_id != completed() && trade.t_st_id != canceled() {
@@ -36,7 +37,8 @@ pub(super) fn run<E: Engine>(tpce: &Tpce<E>, now: Timestamp) -> Result<usize> {
         })
     })?;
     for batch in open.chunks(BATCH) {
-        tpce.database.transact(|tx| batch.iter().try_for_each(|&number| cancel(tpce, tx, number, now)))?;
+        database::load_request(&tpce.database)
+            .transact(|tx| batch.iter().try_for_each(|&number| cancel(tpce, tx, number, now)))?;
     }
     Ok(open.len())
 }
