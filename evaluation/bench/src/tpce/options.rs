@@ -144,7 +144,7 @@ impl TpceOptions {
     /// Bytes of the loaded rows and their indexes, roughly.
     pub(crate) fn loaded_bytes(&self) -> u64 {
         /// Of a trade with all that belongs to it; of a day of a security's market; of a customer with everything else.
-        const TRADE_BYTES: u64 = 1_000;
+        const TRADE_BYTES: u64 = 1_550;
         const DAY_BYTES: u64 = 110;
         const CUSTOMER_BYTES: u64 = 20_000;
         let customers = u64::from(self.customers);
