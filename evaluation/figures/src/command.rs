@@ -47,6 +47,15 @@ pub enum Workload {
         /// Percent of them that it updates.
         write_percent: f64,
     },
+    /// TPC-E, or TPC-E-hybrid, with its paper's mix.
+    Tpce {
+        /// Customers.
+        customers: u32,
+        /// Days whose trades are loaded.
+        days: u32,
+        /// For TPC-E-hybrid, the percent of the customers whose accounts an AssetEval looks at.
+        asset_eval_percent: Option<u32>,
+    },
     /// YCSB with records of 100 bytes, keys chosen uniformly, one operation a transaction.
     Ycsb {
         /// Records loaded.
@@ -93,6 +102,24 @@ impl BenchCommand {
     pub fn stock(reads: u32, write_percent: f64, workers: usize, warmup: f64, seconds: f64) -> Self {
         let workload = Workload::Stock { warehouses: workers, reads, write_percent };
         Self::new(workload, workers, warmup, seconds)
+    }
+
+    /// TPC-E in memory, with so many customers and days of trades, run by the product.
+    pub fn tpce((customers, days): (u32, u32), workers: usize, warmup: f64, seconds: f64) -> Self {
+        let workload = Workload::Tpce { customers, days, asset_eval_percent: None };
+        Self::new(workload, workers, warmup, seconds)
+    }
+
+    /// The same with AssetEval over so many percent of the customers: TPC-E-hybrid.
+    ///
+    /// # Panics
+    /// If this is not TPC-E.
+    pub fn asset_eval(mut self, percent: u32) -> Self {
+        let Workload::Tpce { asset_eval_percent, .. } = &mut self.workload else {
+            panic!("only TPC-E has accounts")
+        };
+        *asset_eval_percent = Some(percent);
+        self
     }
 
     /// A mix of YCSB in memory, run by the product.
@@ -179,6 +206,9 @@ impl BenchCommand {
                 (0.8 * warehouses as f64 / threads, 0.2)
             }
             Workload::Stock { warehouses, .. } => (0.1 * warehouses as f64 / threads, 0.0),
+            Workload::Tpce { customers, days, .. } => {
+                (f64::from(customers) * (1e-3 + 5e-4 * f64::from(days)) / threads, 0.2)
+            }
             Workload::Ycsb { records, .. } => (1.6e-6 * records as f64 / threads, 0.0),
         };
         let measured = (self.warmup + self.seconds) * (1.0 + growth);
@@ -203,6 +233,17 @@ impl Workload {
             Self::Stock { warehouses, reads, write_percent } => (
                 "stock",
                 &[("--warehouses", warehouses), ("--reads", reads), ("--write-percent", write_percent)],
+            ),
+            Self::Tpce { customers, days, asset_eval_percent: None } => {
+                ("tpce", &[("--customers", customers), ("--initial-trading-days", days)])
+            }
+            Self::Tpce { customers, days, asset_eval_percent: Some(percent) } => (
+                "tpce-hybrid",
+                &[
+                    ("--customers", customers),
+                    ("--initial-trading-days", days),
+                    ("--asset-eval-percent", percent),
+                ],
             ),
             Self::Ycsb { records, mix } => ("ycsb", &[("--records", records), ("--mix", mix)]),
         };
@@ -252,6 +293,19 @@ mod tests {
         let line = stock.arguments(1).join(" ");
         let begin = "bench stock --warehouses 2 --reads 1000 --write-percent 0.1 --engine ermia --isolation snapshot ";
         assert!(line.starts_with(begin), "{line}");
+    }
+
+    #[test]
+    fn evaluations_make_a_hybrid_of_tpce() {
+        let tpce = BenchCommand::tpce((1_000, 1), 2, 0.5, 1.0);
+        let begin = |command: &BenchCommand| command.arguments(1).join(" ");
+        let scale = "--customers 1000 --initial-trading-days 1";
+        assert!(begin(&tpce).starts_with(&format!("bench tpce {scale} --memory ")), "{tpce:?}");
+        let hybrid = begin(&tpce.asset_eval(20));
+        assert!(
+            hybrid.starts_with(&format!("bench tpce-hybrid {scale} --asset-eval-percent 20 ")),
+            "{hybrid}"
+        );
     }
 
     #[test]

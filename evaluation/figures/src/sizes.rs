@@ -52,12 +52,15 @@ pub struct Sizes {
     pub records_for_space: u64,
     /// Percent of items that new-orders take from another warehouse.
     pub remote_item_percents: Vec<u32>,
-    /// Percent of the suppliers that a CH-Q2* covers.
+    /// Percent of the suppliers that a CH-Q2* covers, and of the customers that an AssetEval does.
     #[serde(default)]
     pub supplier_percents: Vec<u32>,
     /// Percent of the stocks that a transaction reads which it updates.
     #[serde(default)]
     pub write_percents: Vec<f64>,
+    /// Customers of a TPC-E database, and the days whose trades it has.
+    #[serde(default)]
+    pub customers_and_days: (u32, u32),
 }
 
 /// Bytes of memory for a record of 100 bytes with its key, its share of the tree, and an older version of some.
@@ -106,6 +109,10 @@ impl Sizes {
             write_percents: match scale {
                 Scale::Quick => vec![0.1, 1.0, 10.0],
                 Scale::Full => vec![0.1, 0.5, 1.0, 2.0, 5.0, 10.0],
+            },
+            customers_and_days: match scale {
+                Scale::Quick => (1_000, 1),
+                Scale::Full => (5_000, 10),
             },
         }
     }

@@ -58,7 +58,16 @@ impl Drop for Directory {
 
 /// The transaction types of all workloads that an experiment looks at.
 fn transactions() -> Value {
-    let types = ["new_order", "payment", "order_status", "delivery", "stock_level", "ch_q2", "read_update"];
+    let types = [
+        "new_order",
+        "payment",
+        "order_status",
+        "delivery",
+        "stock_level",
+        "ch_q2",
+        "read_update",
+        "asset_eval",
+    ];
     let of_type = json!({ "count": 9, "aborted": 1, "latency_us": { "p50": 1.0, "p99": 2.0 } });
     types.into_iter().map(|name| (name.to_owned(), of_type.clone())).collect::<serde_json::Map<_, _>>().into()
 }

@@ -86,8 +86,10 @@ fn every_figure_and_section_is_there() {
         "ERMIA §1, figure 1",
         "ERMIA §1, figure 2",
         "ERMIA §4.3, figure 5 and table 1",
+        "ERMIA §4.3, figure 6 and table 1",
         "ERMIA §4.4, figure 7",
         "ERMIA §4.4, figure 8",
+        "ERMIA §4.4, figure 9",
         "ERMIA §4.5, figure 12",
     ] {
         assert!(sources.iter().any(|source| source.contains(part)), "{part}");
