@@ -111,7 +111,7 @@ impl Sizes {
                 Scale::Full => vec![0.1, 0.5, 1.0, 2.0, 5.0, 10.0],
             },
             customers_and_days: match scale {
-                Scale::Quick => (1_000, 1),
+                Scale::Quick => (500, 1),
                 Scale::Full => (5_000, 10),
             },
         }
