@@ -170,7 +170,8 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
             SnapshotScan { snapshot: &mut *self, store, decode, each, failed: None, stopped_at: None };
         store.scan(bounds, direction, &guard, &mut scan);
         let (failed, stopped_at) = (scan.failed, scan.stopped_at);
-        if I::RECORDS_HISTORY {
+        // A scan that has failed says nothing of the keys behind.
+        if I::RECORDS_HISTORY && failed.is_none() {
             let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
             let read = self.context.recording.reads.iter().filter(|read| read.key.0 == range.table);
             let met: Vec<_> = read.map(|read| read.key.1.clone()).collect();
