@@ -99,7 +99,8 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// the help at once that a request gets otherwise after a few conflicts. Has no effect on
     /// [`Request::read`] and [`Request::read_stale`], which need none.
     ///
-    /// With ERMIA's engine such a transaction commits beside writers. As long as it runs,
+    /// With ERMIA's engine such a transaction commits beside writers of what it reads, unless it closes a cycle
+    /// with them, or writes a row that another one has written since it began. As long as it runs,
     /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. A
     /// snapshot that is taken all the same, for a [`Request::max_staleness`] or for a [`Request::read`] that has
     /// met conflicts, may still end it. With Silo's engine it runs once as any other; if it meets a conflict,

@@ -5,7 +5,7 @@
 //! a piece says of brokers, accounts and positions is summed up, and the sums are held against the rows of these in the end (`sums`).
 //!
 //! # Source
-//! TPC-E revision 1.14, clause 7.3.1.2: the three conditions on brokers' counters and holding summaries. The others are ours.
+//! TPC-E revision 1.14: the three conditions on brokers' counters and holding summaries. The others are ours.
 //!
 //! # Snapshot isolation
 //! Every condition holds under snapshot isolation as well. A condition can break by write skew only where two transactions read what the other
