@@ -38,6 +38,8 @@ pub enum AbortReason {
     /// A transaction that is prepared, or was tried so often that others give way to it, has read the record or the range of keys that would
     /// change: it stays as it is until that one has ended.
     PreparedRead,
+    /// A row that had left memory cannot be read back from the disk.
+    RowUnreadable,
 }
 
 /// What bounds a transaction, in words.
@@ -60,6 +62,7 @@ impl AbortReason {
         AbortReason::EpochsExhausted,
         AbortReason::PreparedLock,
         AbortReason::PreparedRead,
+        AbortReason::RowUnreadable,
     ];
 
     /// Returns whether the same transaction may succeed when it is run again.
@@ -73,6 +76,7 @@ impl AbortReason {
                 | AbortReason::LogFailed
                 | AbortReason::TransactionTooLarge
                 | AbortReason::EpochsExhausted
+                | AbortReason::RowUnreadable
         )
     }
 
@@ -93,6 +97,7 @@ impl AbortReason {
             AbortReason::EpochsExhausted => "epochs used up",
             AbortReason::PreparedLock => "prepared lock",
             AbortReason::PreparedRead => "prepared read",
+            AbortReason::RowUnreadable => "row unreadable",
         }
     }
 

@@ -9,6 +9,7 @@ use ensilo_epoch::{Epoch, EpochCounters, Epochs, Participant};
 use ensilo_log::Log;
 use ensilo_slab::{OutOfMemory, Usage};
 
+use crate::cold_counters::ColdCounters;
 use crate::counters::TransactionStatistics;
 use crate::failpoint::Failpoint;
 use crate::fault::Fault;
@@ -39,6 +40,8 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     const LOGS: bool = true;
     /// Whether transactions can be [prepared](crate::Write::prepare).
     const TWO_PHASE_COMMIT: bool = false;
+    /// Whether rows leave memory for the [disk](EngineOptions::cold_place) under the memory limit, and come back when they are used.
+    const EVICTS: bool = false;
     /// The longest key in bytes.
     const KEY_LEN_MAX: usize;
 
@@ -148,6 +151,17 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         without_log()
     }
 
+    /// Returns whether rows leave memory now, so that who finds none may find some a little later.
+    fn evicts(&self) -> bool {
+        false
+    }
+
+    /// Returns why walks leave rows out, if they do: some could not be read back from where they went when they left
+    /// memory. They are as they were in checkpoint and log.
+    fn unreadable_rows(&self) -> Option<Arc<str>> {
+        None
+    }
+
     /// Puts a row into a store on which no transaction has begun: an entry of an index, which follows from another row and has its
     /// TID. Returns `false`, and has changed nothing, when the key exists.
     ///
@@ -216,6 +230,8 @@ pub struct EngineStatistics {
     pub memory: Usage,
     /// Epochs, oldest pin, retired bytes.
     pub epochs: EpochCounters,
+    /// Rows that have left memory.
+    pub cold: ColdCounters,
 }
 
 /// The read-write transactions of an engine.

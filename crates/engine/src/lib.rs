@@ -76,6 +76,7 @@
 //!   never logs any: files do not say which engine has written them. No transaction has begun by then.
 
 mod abort;
+mod cold_counters;
 mod committed;
 mod counters;
 mod engine;
@@ -98,6 +99,7 @@ mod transaction;
 mod transaction_number;
 
 pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
+pub use cold_counters::ColdCounters;
 pub use committed::Committed;
 pub use counters::{TransactionStatistics, WorkerCounters};
 pub use engine::{Engine, EngineStatistics, ReadOf, SnapshotOf, TransactionOf, WriteOf};
@@ -106,7 +108,7 @@ pub use failpoint::Failpoint;
 #[doc(hidden)]
 pub use fault::Fault;
 pub use key_range::{KeyBounds, KeyRange};
-pub use options::EngineOptions;
+pub use options::{ColdPlace, EngineOptions};
 pub use prepared::{NeverPrepared, Prepared};
 pub use raw_record::RawRecord;
 pub use remains::Remains;

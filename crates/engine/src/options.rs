@@ -1,5 +1,9 @@
 //! How an engine is set up.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ensilo_disk::Disk;
 use ensilo_epoch::EpochOptions;
 
 /// How an engine is set up.
@@ -15,6 +19,17 @@ pub struct EngineOptions {
     pub prefault_bytes: u64,
     /// How many snapshot epochs a snapshot transaction may fall behind before its next operation aborts it.
     pub snapshot_age_max: u64,
+    /// Where rows go that leave memory under the limit, in an engine that [does this](crate::Engine::EVICTS).
+    pub cold_place: Option<ColdPlace>,
+}
+
+/// A directory for rows that are on the disk instead of in memory. They are of use to this opening alone.
+#[derive(Clone, Debug)]
+pub struct ColdPlace {
+    /// The disk.
+    pub disk: Arc<dyn Disk>,
+    /// The directory, made when it is needed. What is in it belongs to the engine.
+    pub directory: PathBuf,
 }
 
 impl Default for EngineOptions {
@@ -24,6 +39,7 @@ impl Default for EngineOptions {
             memory_limit_bytes: None,
             prefault_bytes: 0,
             snapshot_age_max: 60,
+            cold_place: None,
         }
     }
 }

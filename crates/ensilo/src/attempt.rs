@@ -118,6 +118,9 @@ fn try_again<E: Engine, R>(
     }
 }
 
+/// How long a request waits until rows have left memory that it needs, for each of its attempts.
+const EVICTION_WAIT: Duration = Duration::from_millis(1);
+
 /// The attempts of a request that were in vain.
 #[derive(Debug, Default)]
 struct Attempts {
@@ -144,7 +147,14 @@ impl Attempts {
         self.outdated += u32::from(undone.is_outdated());
         let was_protected = mem::take(&mut self.was_protected);
         if undone.is_out_of_memory() && self.made <= policy.retries {
-            if !mem::replace(&mut self.has_freed_memory, true) && shared.free_memory(worker) {
+            // Where rows leave memory there is more room every time.
+            let evicts = shared.engine.evicts() && !shared.is_closed();
+            let may_free = !mem::replace(&mut self.has_freed_memory, true) || evicts;
+            if may_free && shared.free_memory(worker) {
+                return Ok(());
+            }
+            if evicts {
+                thread::sleep(EVICTION_WAIT);
                 return Ok(());
             }
             if was_protected {

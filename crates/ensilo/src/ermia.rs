@@ -14,6 +14,10 @@
 //! A snapshot ([`Database::read_stale`](crate::generic::Database::read_stale)) is as old as the epoch, not a second as over Silo. So it may have to
 //! wait until what it shows is stored.
 //!
+//! With a [memory limit](crate::Options::memory_limit_bytes) that is smaller than the data, a database in a directory goes on: rows that nobody
+//! has used lately leave memory for the disk, and a transaction that needs one reads it back. How many that are is in the
+//! [statistics](crate::MemoryStatistics::cold_rows).
+//!
 //! ```
 //! use ensilo::ermia::Ermia;
 //! use ensilo::{Database, Result, Row, generic};

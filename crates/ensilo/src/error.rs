@@ -24,8 +24,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a request or a statement failed. Nothing was changed by what failed.
 ///
 /// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
-/// [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`]: after those the transaction
-/// cannot commit any more. Nor can it after [`Error::UnknownTable`] if it has used the table before.
+/// [`Error::Aborted`], [`Error::OutOfMemory`], [`Error::TransactionTooLarge`] and [`Error::RowUnreadable`]: after
+/// those the transaction cannot commit any more. Nor can it after [`Error::UnknownTable`] if it has used the table before.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,6 +54,12 @@ pub enum Error {
     ///
     /// Remedy: split it into several transactions, such as one for every 100,000 rows.
     TransactionTooLarge(Abort),
+    /// A row that had left memory under the memory limit ([`ermia`](crate::ermia)) cannot be read back from the file
+    /// that it went to; the transaction was undone. Checkpoint and log, which have the row, are as they were. No
+    /// checkpoint is made any more, since it would leave the row out.
+    ///
+    /// Remedy: open the database again, if the disk is sound.
+    RowUnreadable(Abort),
     /// No such table, or the table was dropped while a handle to it was still held. A transaction under way
     /// that has used the table was undone. Remedy: create or open it.
     UnknownTable(Name),
@@ -211,9 +217,10 @@ impl Error {
 
     pub(crate) fn as_abort_mut(&mut self) -> Option<&mut Abort> {
         match self {
-            Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
-                Some(abort)
-            }
+            Error::Aborted(abort)
+            | Error::OutOfMemory(abort)
+            | Error::TransactionTooLarge(abort)
+            | Error::RowUnreadable(abort) => Some(abort),
             _ => None,
         }
     }
@@ -222,13 +229,17 @@ impl Error {
     #[must_use]
     pub fn as_abort(&self) -> Option<&Abort> {
         match self {
-            Error::Aborted(abort) | Error::OutOfMemory(abort) | Error::TransactionTooLarge(abort) => {
-                Some(abort)
-            }
+            Error::Aborted(abort)
+            | Error::OutOfMemory(abort)
+            | Error::TransactionTooLarge(abort)
+            | Error::RowUnreadable(abort) => Some(abort),
             _ => None,
         }
     }
 }
+
+/// What helps where a row that had left memory cannot be read back.
+pub(crate) const UNREADABLE_ROW: &str = "a row that had left memory cannot be read back: open the database again, whose checkpoint and log have it";
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,6 +251,7 @@ impl fmt::Display for Error {
             Error::TransactionTooLarge(abort) => {
                 write!(f, "{abort}: at most {TRANSACTION_LIMITS}; split it into several")
             }
+            Error::RowUnreadable(abort) => write!(f, "{abort}; {UNREADABLE_ROW}"),
             Error::UnknownTable(name) => write!(f, "no table named {name}"),
             Error::UnknownIndex(name) => write!(f, "no index named {name}"),
             Error::UnknownColumn(name) => write!(f, "no column named {name}"),

@@ -105,6 +105,11 @@ impl Options {
     /// is free for rows of about their size, or of less, and for longer ones where deleted rows lay side by side. While a database is
     /// opened, it may take twice the limit. A database that holds more than the limit after that refuses what
     /// needs memory until rows were deleted.
+    ///
+    /// Over [ERMIA's engine](crate::ermia), in a directory, rows that nobody has used lately leave memory for files
+    /// in the directory `cold` of the database, and are read back when they are used: then the limit may be smaller
+    /// than the data. Indexes stay in memory, and so does what a transaction reads until it ends: one that reads more
+    /// than fits ends with [`Error::OutOfMemory`]. The files are of use to this opening alone.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

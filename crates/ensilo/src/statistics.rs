@@ -85,6 +85,17 @@ pub struct MemoryStatistics {
     pub deleted_records: u64,
     /// Bytes given up that wait until no transaction can reach them.
     pub retired_bytes: u64,
+    /// Rows that are on the disk instead of in memory, see [`ermia`](crate::ermia); the catalog's and those of
+    /// indexes are among them.
+    pub cold_rows: u64,
+    /// Their bytes.
+    pub cold_row_bytes: u64,
+    /// The bytes of the files that they are in.
+    pub cold_file_bytes: u64,
+    /// How many rows have left memory so far.
+    pub evicted_rows: u64,
+    /// How many were read back so far.
+    pub loaded_rows: u64,
 }
 
 /// Epochs.
@@ -125,6 +136,11 @@ impl Statistics {
                 version_bytes: transactions.version_bytes,
                 deleted_records: transactions.deleted_records,
                 retired_bytes: epochs.retired_bytes,
+                cold_rows: engine.cold.rows,
+                cold_row_bytes: engine.cold.row_bytes,
+                cold_file_bytes: engine.cold.file_bytes,
+                evicted_rows: engine.cold.evicted,
+                loaded_rows: engine.cold.loaded,
             },
             epochs: EpochStatistics {
                 global_epoch: epochs.global_epoch.get(),

@@ -1,7 +1,8 @@
 //! Walking a store for a checkpoint, while transactions go on.
 //!
 //! A walk holds versions back as a transaction does, a batch at a time: it has a place in the table of transactions, and publishes where it
-//! has begun. What has changed since the checkpoint began is in the log, and left out.
+//! has begun. What has changed since the checkpoint began is in the log, and left out. Rows that have left memory are read where they are, and
+//! stay there; if one cannot be read, the [engine says so](ensilo_engine::Engine::unreadable_rows).
 
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
@@ -10,6 +11,7 @@ use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
 use ensilo_epoch::Epoch;
 use ensilo_index::{NodeStamp, ScanVisitor};
 
+use crate::cold::Newest;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
 use crate::session::SessionState;
@@ -100,15 +102,27 @@ impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for W
 impl<I: Isolation, E> WalkBatch<'_, I, E> {
     /// Copies the row of a record; `None` if the checkpoint leaves it out.
     fn copy(&mut self, oid: Oid) -> Option<(Tid, usize)> {
-        let newest = self.store.newest::<I>(oid);
-        let (version, stamp) = Version::visible_from(newest, &self.shared.table, self.begin)?;
-        let tid = stamp.tid();
-        if version.is_deletion() || tid.epoch() >= self.before {
+        let newest = match self.store.find_newest::<I>(oid, self.shared.cold.as_ref()).ok()?? {
+            Newest::InMemory(newest) => newest,
+            Newest::Cold(record, _) => {
+                self.words.clear();
+                self.words.extend(record.words());
+                return self.belongs(record.stamp(), record.len_bytes());
+            }
+        };
+        let (version, stamp) = Version::visible_from(Some(newest), &self.shared.table, self.begin)?;
+        if version.is_deletion() {
             return None;
         }
         let row = version.row();
         self.words.clear();
         row.copy_to(&mut self.words);
-        Some((tid, row.len_bytes()))
+        self.belongs(stamp, row.len_bytes())
+    }
+
+    /// Returns the TID of a row with its length, unless it has changed since the checkpoint began.
+    fn belongs(&self, stamp: Stamp, len_bytes: usize) -> Option<(Tid, usize)> {
+        let tid = stamp.tid();
+        (tid.epoch() < self.before).then_some((tid, len_bytes))
     }
 }

@@ -6,8 +6,10 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Drain;
 use ensilo_sync::atomic::Ordering;
 
+use crate::cold::{COOLING, ColdWord};
 use crate::isolation::Isolation;
 use crate::oid_array::{DEAD, Oid, OidArray};
+use crate::shared::ErmiaShared;
 use crate::store::{ErmiaStore, Parts};
 use crate::version::Version;
 
@@ -28,7 +30,12 @@ impl DroppedStore {
 
     /// Frees some nodes, and the records that they lead to, of a store that no transaction can reach; true when nothing is left. Versions
     /// that were overwritten are with the sessions that have overwritten them.
-    pub(crate) fn free_some<I: Isolation>(&mut self, guard: &Guard<'_>, nodes_max: usize) -> bool {
+    pub(crate) fn free_some<I: Isolation>(
+        &mut self,
+        shared: &ErmiaShared,
+        guard: &Guard<'_>,
+        nodes_max: usize,
+    ) -> bool {
         let DroppedStore { store, rest, .. } = self;
         if rest.is_none() {
             // SAFETY: the store was dropped in an epoch before the memory horizon: whoever pinned before has ended, and whoever
@@ -40,9 +47,11 @@ impl DroppedStore {
         index.step(guard, nodes_max, |value| {
             // SAFETY: the value was read from the store's index, under a pin.
             let word = records.slot(unsafe { Oid::from_index_value(value) }).load(Ordering::Acquire);
-            if word != DEAD {
+            if let Some(place) = ColdWord::from_slot(word) {
+                shared.cold_rows().forget(place);
+            } else if word != DEAD {
                 // SAFETY: the newest version of a record that nobody else can reach: it was not overwritten, so no session frees it.
-                let version = unsafe { Version::<I>::from_word(word) };
+                let version = unsafe { Version::<I>::from_word(word & !COOLING) };
                 // SAFETY: as above.
                 version.into_iter().for_each(|version| unsafe { version.free(guard) });
             }

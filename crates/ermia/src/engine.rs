@@ -17,6 +17,7 @@ use ensilo_sync::barrier;
 use ensilo_sync::sync::Mutex;
 
 use crate::checkpoint::walk;
+use crate::cold::{ColdRows, Evictor};
 use crate::dropped_store::DroppedStore;
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
@@ -40,7 +41,8 @@ pub struct Ermia<I: Isolation = Serializable> {
     dropped: Mutex<Vec<DroppedStore>>,
     counters: Mutex<Vec<Arc<WorkerCounters>>>,
     /// For what is done outside transactions.
-    participant: Mutex<Participant>,
+    pub(crate) participant: Mutex<Participant>,
+    pub(crate) evictor: Mutex<Evictor>,
 }
 
 impl<I: Isolation> Ermia<I> {
@@ -87,10 +89,22 @@ impl<I: Isolation> Ermia<I> {
             return if dropped.is_empty() { Remains::Nothing } else { Remains::Later };
         };
         let participant = lock(&self.participant);
-        if dropped[at].free_some::<I>(&participant.pin(), NODES_MAX) {
+        if dropped[at].free_some::<I>(&self.shared, &participant.pin(), NODES_MAX) {
             dropped.swap_remove(at);
         }
         Remains::Now
+    }
+
+    /// Lets some rows leave memory, if it is short.
+    fn evict(&self) -> Remains {
+        if self.shared.cold.is_none() {
+            return Remains::Nothing;
+        }
+        let mut state = self.take_state();
+        let remains = lock(&self.evictor).step(&self.shared, &mut state);
+        state.release_slot(&self.shared);
+        self.give_back(state);
+        remains
     }
 
     /// Frees some of what the indexes of dropped stores consisted of, and of what participants left when they went.
@@ -108,6 +122,7 @@ impl<I: Isolation> Ermia<I> {
 
 // SAFETY: an engine keeps its epochs, and a session's participant is one of these.
 unsafe impl<I: Isolation> Engine for Ermia<I> {
+    const EVICTS: bool = true;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = ErmiaStore;
@@ -126,11 +141,12 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         let epochs = Epochs::new(options.epochs, pool);
         let participant = Mutex::new(epochs.participant());
         Arc::new(Ermia {
-            shared: ErmiaShared::new(epochs, options.snapshot_age_max),
+            shared: ErmiaShared::new(epochs, options.snapshot_age_max, options.cold_place),
             parked: Mutex::new(Vec::new()),
             dropped: Mutex::new(Vec::new()),
             counters: Mutex::new(Vec::new()),
             participant,
+            evictor: Mutex::new(Evictor::default()),
         })
     }
 
@@ -204,6 +220,14 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         outcome
     }
 
+    fn evicts(&self) -> bool {
+        self.shared.cold.as_ref().is_some_and(ColdRows::takes_rows)
+    }
+
+    fn unreadable_rows(&self) -> Option<Arc<str>> {
+        self.shared.cold.as_ref().and_then(ColdRows::unreadable)
+    }
+
     fn derive(
         &self,
         participant: &Participant,
@@ -222,11 +246,12 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
             transactions,
             memory: self.shared.epochs.pool().usage(),
             epochs: self.shared.epochs.counters(),
+            cold: self.shared.cold.as_ref().map(ColdRows::counters).unwrap_or_default(),
         }
     }
 
     fn collect_orphaned(&self) -> Remains {
-        self.collect_parked().max(self.collect_dropped()).max(self.collect_retired())
+        self.collect_parked().max(self.collect_dropped()).max(self.collect_retired()).max(self.evict())
     }
 
     fn is_sparse(&self) -> bool {

@@ -199,7 +199,7 @@ impl<I: Isolation> Garbage<I> {
         self.free_list(NonNull::from(store)).push(oid);
     }
 
-    /// Returns an identifier that is not in use. Its slot holds nothing that counts.
+    /// Returns an identifier that is not in use. Its slot holds nothing, or is dead.
     #[inline]
     pub(crate) fn take_oid(&mut self, store: &ErmiaStore) -> Result<Oid, OutOfMemory> {
         let free = self.free_list(NonNull::from(store));

@@ -28,6 +28,7 @@
 
 mod certify;
 mod checkpoint;
+mod cold;
 mod commit;
 mod context;
 mod dropped_store;

@@ -112,6 +112,12 @@ impl OidArray {
         Ok(Oid(self.address(first)))
     }
 
+    /// Returns the identifier of this number, if it was handed out: they are numbered in this order.
+    pub(crate) fn numbered(&self, number: usize) -> Option<Oid> {
+        let next = lock(&self.next);
+        (number < *next).then(|| Oid(self.address(number)))
+    }
+
     /// Returns where the slot of this number lies, which is backed. The caller holds the lock.
     fn address(&self, number: usize) -> NonNull<AtomicU64> {
         let (range, at) = match number.checked_sub(FIRST_SLOTS) {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, Direction, KeyBounds, RowRef};
+use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, RowRef};
 use ensilo_index::{NodeStamp, ScanVisitor};
 
 use crate::isolation::Isolation;
@@ -22,20 +22,22 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.use_store(store)?;
-        store.scan(bounds, direction, &self.guard, &mut Peek { transaction: self, store, decode, each });
-        Ok(())
+        let mut peek = Peek { transaction: self, store, decode, each, failed: None };
+        store.scan(bounds, direction, &self.guard, &mut peek);
+        let failed = peek.failed;
+        failed.map_or(Ok(()), |reason| Err(self.doom_at(reason, store, &[])))
     }
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
-    pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Option<Version<I>> {
-        let mut next = store.newest::<I>(oid);
+    pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Result<Option<Version<I>>, AbortReason> {
+        let mut next = store.newest::<I>(oid, self.shared, &self.guard)?;
         while let Some(version) = next {
             match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {
-                Sight::Own | Sight::Visible(_) => return Some(version).filter(|row| !row.is_deletion()),
+                Sight::Own | Sight::Visible(_) => return Ok(Some(version).filter(|row| !row.is_deletion())),
                 Sight::Invisible => next = version.older(),
             }
         }
-        None
+        Ok(None)
     }
 }
 
@@ -45,6 +47,7 @@ struct Peek<'a, 's, I: Isolation, D, E> {
     store: &'a ErmiaStore,
     decode: D,
     each: E,
+    failed: Option<AbortReason>,
 }
 
 impl<I, R, D, E> ScanVisitor for Peek<'_, '_, I, D, E>
@@ -64,11 +67,15 @@ where
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         // SAFETY: the value was read from the store's index, under a pin.
         match self.transaction.newest_row(self.store, unsafe { Oid::from_index_value(value) }) {
-            Some(version) => {
+            Ok(Some(version)) => {
                 let value = (self.decode)(key, version.row());
                 (self.each)(value)
             }
-            None => ControlFlow::Continue(()),
+            Ok(None) => ControlFlow::Continue(()),
+            Err(reason) => {
+                self.failed = Some(reason);
+                ControlFlow::Break(())
+            }
         }
     }
 }

@@ -33,14 +33,17 @@ pub(crate) enum Seen<I: Isolation> {
 impl<I: Isolation> Transaction<'_, I> {
     /// Returns what the transaction sees of a record.
     #[inline]
-    pub(crate) fn see(&self, store: &ErmiaStore, oid: Oid) -> Seen<I> {
-        let mut next = store.newest::<I>(oid);
+    pub(crate) fn see(&mut self, store: &ErmiaStore, oid: Oid) -> Result<Seen<I>, Abort> {
+        let mut next = match store.newest::<I>(oid, self.shared, &self.guard) {
+            Ok(newest) => newest,
+            Err(reason) => return Err(self.doom_at(reason, store, &[])),
+        };
         let mut passed_over = None;
         while let Some(version) = next {
             match version.sight(&self.shared.table, self.begin, Some(self.id)) {
-                Sight::Visible(stamp) => return Seen::Version(version, stamp),
+                Sight::Visible(stamp) => return Ok(Seen::Version(version, stamp)),
                 Sight::Own => match self.own_write(store, oid) {
-                    Some(at) => return Seen::Own(at),
+                    Some(at) => return Ok(Seen::Own(at)),
                     None => unreachable!("an own version was written"),
                 },
                 Sight::Invisible => {
@@ -49,7 +52,7 @@ impl<I: Isolation> Transaction<'_, I> {
                 }
             }
         }
-        Seen::Nothing(passed_over)
+        Ok(Seen::Nothing(passed_over))
     }
 
     /// Notes that a version was read.
@@ -139,7 +142,7 @@ impl<I: Isolation> Transaction<'_, I> {
             Lookup::Found(value) => {
                 // SAFETY: the value was read from the store's index, under a pin.
                 let oid = unsafe { Oid::from_index_value(value) };
-                match self.see(store, oid) {
+                match self.see(store, oid)? {
                     Seen::Own(at) if self.context.writes[at].version.is_deletion() => Ok(None),
                     Seen::Own(_) => self.add_found(store, oid, None, Some(key)).map(Some),
                     Seen::Version(version, stamp) if !version.is_deletion() => {
@@ -171,7 +174,7 @@ impl<I: Isolation> Transaction<'_, I> {
             first
         } else {
             // SAFETY: the value was read from the store's index, under a pin.
-            self.see(store, unsafe { Oid::from_index_value(value) })
+            self.see(store, unsafe { Oid::from_index_value(value) })?
         };
         match again {
             Seen::Version(version, stamp) if version.is_deletion() => {

@@ -24,9 +24,10 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::PendingRows;
+use crate::cold::{ColdRows, ColdWord};
 use crate::engine::Ermia;
 use crate::isolation::{Isolation, Serializable};
-use crate::oid_array::Oid;
+use crate::oid_array::{DEAD, Oid};
 use crate::stamp::{Author, Stamp};
 use crate::store::{ErmiaStore, lock};
 use crate::version::Version;
@@ -100,9 +101,46 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
             Some(store) if store.id() == table => store,
             _ => store.insert(self.store(table)?),
         };
-        let more = put::<I>(store, write.key, tid, row, &participant.pin())?;
+        let guard = participant.pin();
+        let put = || put::<I>(self.engine, store, write.key, tid, row, &guard);
+        let more = self.within_limit(&guard, put)?;
         *leftover.rows.entry(table).or_default() += more;
         Ok(())
+    }
+
+    /// Returns what `put` returns, for which rows leave memory if it finds none.
+    fn within_limit<R>(
+        &self,
+        guard: &Guard<'_>,
+        mut put: impl FnMut() -> Result<R, ReplayError>,
+    ) -> Result<R, ReplayError> {
+        loop {
+            match put() {
+                Err(ReplayError::OutOfMemory) if self.make_room(guard) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Lets rows leave memory. False if none can.
+    #[cold]
+    fn make_room(&self, guard: &Guard<'_>) -> bool {
+        let shared = &self.engine.shared;
+        let Some(cold) = &shared.cold else { return false };
+        lock(&self.engine.evictor).evict_at_rest::<I>(shared, cold, guard)
+    }
+
+    /// Lets rows leave memory until there is as much room as transactions need. What those that have left leave behind is for any use.
+    fn keep_limit(&self) {
+        let pool = self.engine.shared.epochs.pool();
+        let Some(kept) = self.engine.shared.cold.as_ref().and_then(ColdRows::kept_bytes) else { return };
+        {
+            let participant = lock(&self.engine.participant);
+            let guard = participant.pin();
+            while pool.usage().live_bytes > kept && self.make_room(&guard) {}
+        }
+        self.engine.trim_orphaned();
+        pool.lend_parked();
     }
 
     /// Takes deleted keys out of their indexes.
@@ -113,9 +151,11 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
             let guard = state.participant.pin();
             // The key may have come back since, or be gone already.
             let Some(oid) = find(&store, key, &guard) else { continue };
-            let Some(version) = store.newest::<I>(oid).filter(Version::is_deletion) else { continue };
+            // What is cold is no deletion.
+            let Some(version) = store.in_memory::<I>(oid).filter(Version::is_deletion) else { continue };
             let is_removed = store.index().remove(key, oid.index_value(), &guard);
             assert!(is_removed, "nobody else changes this key");
+            store.slot(oid).store(DEAD, Ordering::Relaxed);
             // SAFETY: nothing leads to the version any more, and no transaction has begun.
             unsafe { version.free(&guard) };
             state.garbage.give_back(&store, oid);
@@ -145,10 +185,11 @@ impl<I: Isolation> Replayer for ErmiaReplayer<'_, I> {
     fn finish(self) -> Result<Recovered, ReplayError> {
         let left = std::mem::take(&mut *lock(&self.left));
         // Before keys leave: words of a deleted row are an error, unless they are older.
-        self.pending.finish::<I>(left.len(), &self.engine.shared.epochs, |table| self.store(table))?;
+        self.pending.finish(left.len(), &self)?;
         left.iter().try_for_each(|of| self.finish_deleted(&of.deleted))?;
         let latest = left.iter().map(|of| of.latest).max().unwrap_or_default();
         self.engine.shared.clock.pass(Stamp::of(latest));
+        self.keep_limit();
         let stores = self.engine.stores().into_iter().map(|store| {
             let rows: i64 = left.iter().filter_map(|of| of.rows.get(&store.id())).sum();
             RecoveredStore { id: store.id(), rows: rows.cast_unsigned() }
@@ -178,6 +219,7 @@ pub(crate) fn derive<I: Isolation>(
 
 /// Makes a row, or without one a deletion, the version of its key, unless there is a later one. Returns how many rows there are more.
 fn put<I: Isolation>(
+    engine: &Ermia<I>,
     store: &ErmiaStore,
     key: &[u8],
     tid: Tid,
@@ -203,8 +245,8 @@ fn put<I: Isolation>(
         }
     };
     let record = LockedRecord::lock(store.slot(oid));
-    let before = record.version::<I>();
-    if before.replayed_stamp() >= stamp {
+    let before = record.version::<I>(engine, store, guard)?;
+    if before.committed_stamp() >= stamp {
         return Ok(0);
     }
     let rows_before = rows_of(before);
@@ -248,7 +290,7 @@ struct LockedRecord<'a> {
 }
 
 /// In a slot: a record is locked.
-const LOCKED: u64 = 2;
+pub(crate) const LOCKED: u64 = 2;
 
 impl<'a> LockedRecord<'a> {
     fn lock(slot: &'a AtomicU64) -> Self {
@@ -263,10 +305,22 @@ impl<'a> LockedRecord<'a> {
         }
     }
 
-    fn version<I: Isolation>(&self) -> Version<I> {
+    /// Returns the version, which is read back if it has left memory.
+    fn version<I: Isolation>(
+        &self,
+        engine: &Ermia<I>,
+        store: &ErmiaStore,
+        guard: &Guard<'_>,
+    ) -> Result<Version<I>, ReplayError> {
+        if let Some(place) = ColdWord::from_slot(self.word.get()) {
+            let cold = engine.shared.cold_rows();
+            let record = cold.read_locked(place, self.slot).map_err(|_| unreadable(cold))?;
+            self.replace(store.version_of::<I>(&record, guard).map_err(|_| ReplayError::OutOfMemory)?);
+            cold.note_loaded(place);
+        }
         // SAFETY: a key leads to the record, so that it has a version, which leaves it only under the lock.
         match unsafe { Version::from_word(self.word.get()) } {
-            Some(version) => version,
+            Some(version) => Ok(version),
             None => unreachable!("a record without a version"),
         }
     }
@@ -281,6 +335,10 @@ impl Drop for LockedRecord<'_> {
         // Release: [replay].
         self.slot.store(self.word.get(), Ordering::Release);
     }
+}
+
+fn unreadable(cold: &ColdRows) -> ReplayError {
+    ReplayError::Refused(cold.unreadable().as_deref().unwrap_or_default().into())
 }
 
 /// Returns how many rows a version is.
@@ -304,9 +362,14 @@ fn insert<I: Isolation>(
     guard: &Guard<'_>,
 ) -> Result<Option<Oid>, OutOfMemory> {
     let oid = store.records().take_one()?;
-    // Release: [head].
-    store.slot(oid).store(version.to_word(), Ordering::Release);
-    match store.index().insert_if_absent(key, oid.index_value(), guard, &mut ()) {
+    let slot = store.slot(oid);
+    // Relaxed: it is locked until it is known whose the version is; the key leads to nothing else.
+    slot.store(version.to_word() | LOCKED, Ordering::Relaxed);
+    let inserted = store.index().insert_if_absent(key, oid.index_value(), guard, &mut ());
+    let is_new = inserted == Ok(Inserted::New);
+    // Release: [head], [replay]. Where the version is the caller's, who passes over all slots finds nothing to follow here.
+    slot.store(if is_new { version.to_word() } else { DEAD }, Ordering::Release);
+    match inserted {
         Ok(Inserted::New) => Ok(None),
         // SAFETY: the value was read from the store's index, under a pin.
         Ok(Inserted::Existing(value)) => Ok(Some(unsafe { Oid::from_index_value(value) })),

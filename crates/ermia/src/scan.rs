@@ -108,7 +108,7 @@ where
 {
     fn read_key(&mut self, key: &[u8], oid: Oid) -> Result<Option<(ErmiaHandle, R)>, Abort> {
         let (transaction, store) = (&mut *self.transaction, self.store);
-        let (version, shown) = match transaction.see(store, oid) {
+        let (version, shown) = match transaction.see(store, oid)? {
             Seen::Nothing(passed_over) => {
                 transaction.track_passed_over(passed_over)?;
                 return Ok(None);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use ensilo_engine::TableId;
+use ensilo_engine::{ColdPlace, TableId};
 use ensilo_epoch::Epochs;
 use ensilo_log::Log;
 use ensilo_sync::sync::Mutex;
 
+use crate::cold::ColdRows;
 use crate::horizon::Horizon;
 use crate::record_history::RecordedRemovals;
 use crate::safe_snapshot::SafeSnapshot;
@@ -31,10 +32,13 @@ pub(crate) struct ErmiaShared {
     pub(crate) snapshot_age_max: u64,
     /// Set once the database has one.
     pub(crate) log: OnceLock<Arc<Log>>,
+    /// Rows that have left memory, where they may.
+    pub(crate) cold: Option<ColdRows>,
 }
 
 impl ErmiaShared {
-    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_max: u64) -> Self {
+    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_max: u64, cold_place: Option<ColdPlace>) -> Self {
+        let limit_bytes = epochs.pool().limit_bytes();
         ErmiaShared {
             epochs,
             clock: Clock::new(),
@@ -45,6 +49,15 @@ impl ErmiaShared {
             recorded_removals: RecordedRemovals::default(),
             snapshot_age_max,
             log: OnceLock::new(),
+            cold: cold_place.map(|place| ColdRows::new(place, limit_bytes)),
+        }
+    }
+
+    /// Returns where a row is that a slot says is cold.
+    pub(crate) fn cold_rows(&self) -> &ColdRows {
+        match &self.cold {
+            Some(cold) => cold,
+            None => unreachable!("a row has gone there"),
         }
     }
 

@@ -56,18 +56,25 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
     }
 
     /// Returns the row of a record that the snapshot shows.
-    pub(crate) fn see(&mut self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Option<Version<I>> {
-        let newest = store.newest::<I>(oid);
+    pub(crate) fn see(
+        &mut self,
+        store: &ErmiaStore,
+        oid: Oid,
+        key: &[u8],
+    ) -> Result<Option<Version<I>>, Abort> {
+        let newest = store.newest::<I>(oid, self.shared, &self.guard);
+        let newest = newest.map_err(|reason| Abort::new(reason, store.id(), key))?;
         if newest.is_none() {
             // The record is dead: its deletion was committed before the snapshot. The index may not say so yet.
             self.context.latest_miss = self.begin.before();
         }
-        let (version, stamp) = Version::visible_from(newest, &self.shared.table, self.begin)?;
+        let seen = Version::visible_from(newest, &self.shared.table, self.begin);
+        let Some((version, stamp)) = seen else { return Ok(None) };
         self.context.latest_read = self.context.latest_read.max(stamp);
         if I::RECORDS_HISTORY {
             self.context.record_read(store.id(), key, stamp, version.is_deletion());
         }
-        Some(version).filter(|row| !row.is_deletion())
+        Ok(Some(version).filter(|row| !row.is_deletion()))
     }
 
     /// Notes that keys are missing in a node.
@@ -91,7 +98,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
             Lookup::Found(value) => {
                 // SAFETY: the value was read from the store's index, under a pin.
                 let oid = unsafe { Oid::from_index_value(value) };
-                if let Some(version) = self.see(store, oid, key) {
+                if let Some(version) = self.see(store, oid, key)? {
                     return self.add_found(store, oid, version).map(Some);
                 }
             }
@@ -222,8 +229,13 @@ where
         }
         // SAFETY: the value was read from the store's index, under a pin.
         let oid = unsafe { Oid::from_index_value(value) };
-        let Some(version) = self.snapshot.see(self.store, oid, key) else {
-            return ControlFlow::Continue(());
+        let version = match self.snapshot.see(self.store, oid, key) {
+            Ok(Some(version)) => version,
+            Ok(None) => return ControlFlow::Continue(()),
+            Err(abort) => {
+                self.failed = Some(abort);
+                return ControlFlow::Break(());
+            }
         };
         let value = (self.decode)(key, version.row());
         match self.snapshot.add_found(self.store, oid, version) {

@@ -12,8 +12,9 @@ use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
+use crate::cold::NOT_PLAIN;
 use crate::isolation::Isolation;
-use crate::oid_array::{DEAD, Oid, OidArray};
+use crate::oid_array::{Oid, OidArray};
 use crate::version::Version;
 
 /// A map from keys to rows: a table's primary store, or one of its secondary indexes. The engine keeps what remains of one that was
@@ -97,16 +98,13 @@ impl ErmiaStore {
         self.records().slot(oid)
     }
 
-    /// Returns the newest version of a record, if it has one, for a transaction that is pinned and has begun.
+    /// Returns the newest version of a record, if it is in memory and stays there for the time being: for what is done in advance.
     #[inline]
-    pub(crate) fn newest<I: Isolation>(&self, oid: Oid) -> Option<Version<I>> {
-        // Acquire: [head] the version is as complete as the way to it.
-        match self.slot(oid).load(Ordering::Acquire) {
-            DEAD => None,
-            // SAFETY: the newest version of a record is freed only when every transaction that could find it here has ended: by one that
-            // has begun before it was overwritten, and is under way, it is kept.
-            word => unsafe { Version::from_word(word) },
-        }
+    pub(crate) fn in_memory<I: Isolation>(&self, oid: Oid) -> Option<Version<I>> {
+        // Acquire: [head].
+        let word = self.slot(oid).load(Ordering::Acquire);
+        // SAFETY: as in `newest`.
+        if word & NOT_PLAIN == 0 { unsafe { Version::from_word(word) } } else { None }
     }
 
     /// Starts to load the newest rows of what an index has found, whose slots are on their way.
@@ -118,13 +116,13 @@ impl ErmiaStore {
             Lookup::Missing(_) => None,
         });
         found.clone().for_each(|oid| self.load_header::<I>(oid));
-        found.filter_map(|oid| self.newest::<I>(oid)).for_each(|version| version.record().prefetch_row());
+        found.filter_map(|oid| self.in_memory::<I>(oid)).for_each(|version| version.record().prefetch_row());
     }
 
     /// Starts to load the head of a record's newest version.
     #[inline]
     pub(crate) fn load_header<I: Isolation>(&self, oid: Oid) {
-        if let Some(version) = self.newest::<I>(oid) {
+        if let Some(version) = self.in_memory::<I>(oid) {
             version.record().prefetch_header();
         }
     }

@@ -153,11 +153,11 @@ impl<I: Isolation> Version<I> {
         Author::from_word(self.header().created.load(Ordering::Acquire))
     }
 
-    /// Returns the stamp of a version that a replay has put there.
-    pub(crate) fn replayed_stamp(&self) -> Stamp {
+    /// Returns the stamp of a version whose author is known to have left it there.
+    pub(crate) fn committed_stamp(&self) -> Stamp {
         match self.author() {
             Author::At(stamp) => stamp,
-            Author::By(_) => unreachable!("no transaction has begun"),
+            Author::By(_) => unreachable!("it was committed, or comes from a replay"),
         }
     }
 

@@ -10,6 +10,7 @@ use ensilo_slab::OutOfMemory;
 use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use crate::cold::COOLING;
 use crate::context::{Context, FoundEntry, WriteEntry};
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Fault, Isolation, has_fault};
@@ -153,8 +154,10 @@ impl<I: Isolation> Transaction<'_, I> {
             let overtaken = is_overtaken.then(|| Abort::new(AbortReason::NodeValidation, store.id(), key));
             return failed.or(overtaken).map_or(Ok(None), |abort| Err(self.doom(abort)));
         }
-        // SAFETY: no key led to the record.
-        unsafe { version.free(&self.guard) };
+        // Relaxed: who passes over all slots, and has found the version, is pinned.
+        slot.store(DEAD, Ordering::Relaxed);
+        // SAFETY: no key led to the record, and nothing leads to the version any more.
+        unsafe { self.garbage.retire(&self.guard, version) };
         self.garbage.give_back(store, oid);
         match inserted {
             // SAFETY: the value was read from the store's index, under a pin.
@@ -174,7 +177,7 @@ impl<I: Isolation> Transaction<'_, I> {
         row: &[u64],
         len_bytes: usize,
     ) -> Result<bool, Abort> {
-        match self.see(store, oid) {
+        match self.see(store, oid)? {
             Seen::Own(at) if self.context.writes[at].version.is_deletion() => {
                 self.context.writes[at].version.set_deletion(false);
                 self.overwrite_own(at, row, len_bytes)?;
@@ -249,7 +252,13 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // AcqRel: [head] the version is complete, and so is the one before.
         let ordering = ordering_of(Step::OrderOfHead, Ordering::AcqRel);
-        slot.compare_exchange(before.to_word(), version.to_word(), ordering, Ordering::Relaxed).is_ok()
+        let replace =
+            |word| slot.compare_exchange(word, version.to_word(), ordering, Ordering::Relaxed).map(|_| ());
+        match replace(before.to_word()) {
+            // It was not used for a while, and now it is.
+            Err(word) if word == before.to_word() | COOLING => replace(word).is_ok(),
+            replaced => replaced.is_ok(),
+        }
     }
 
     /// Returns a version by this transaction. Where there is no memory, the session's garbage goes first.
@@ -279,8 +288,9 @@ impl<I: Isolation> Transaction<'_, I> {
     #[cold]
     fn conflict(&mut self, found: &FoundEntry<I>) -> Abort {
         let store = Self::store_of(found.store);
-        let is_locked =
-            store.newest::<I>(found.oid).is_some_and(|newest| matches!(newest.author(), Author::By(_)));
+        // What cannot be read back is not locked.
+        let newest = store.newest::<I>(found.oid, self.shared, &self.guard).unwrap_or_default();
+        let is_locked = newest.is_some_and(|newest| matches!(newest.author(), Author::By(_)));
         let reason = if is_locked { AbortReason::LockHeld } else { AbortReason::ReadValidation };
         let abort = Abort::new(reason, store.id(), self.context.key(found.key));
         self.doom(abort)

@@ -120,6 +120,13 @@ impl Pool {
         self.mapped_bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns how many bytes there are under the limit, if it leaves no chunk more.
+    #[must_use]
+    pub fn bytes_at_limit(&self) -> Option<u64> {
+        let (mapped, limit) = (self.mapped_bytes(), self.limit());
+        (mapped + CHUNK_BYTES as u64 > limit).then_some(mapped.min(limit))
+    }
+
     /// Returns the most bytes that the pool takes from the system.
     #[must_use]
     pub fn limit_bytes(&self) -> Option<u64> {
@@ -318,6 +325,12 @@ impl Pool {
     /// Takes free blocks of a heap to lend them to others.
     pub(crate) fn borrow(&self, local: &Local, is_interrupted: &dyn Fn() -> bool) {
         local.lend(&self.lent(), is_interrupted);
+    }
+
+    /// Lends what the heaps that nobody uses now have free.
+    pub fn lend_parked(&self) {
+        let (heaps, lent) = (self.heaps(), self.lent());
+        heaps.parked.iter().for_each(|local| local.lend(&lent, &|| false));
     }
 
     /// Sends what was lent and not used back to its owners.

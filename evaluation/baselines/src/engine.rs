@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, Session, TableId,
-    TransactionStatistics, WorkerCounters,
+    ColdCounters, Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Remains, Session,
+    TableId, TransactionStatistics, WorkerCounters,
 };
 use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
@@ -106,7 +106,12 @@ unsafe impl<P: Protocol> Engine for BaselineEngine<P> {
         let shared = self.shared();
         let mut transactions = shared.ended.clone();
         shared.counters.iter().for_each(|counters| counters.add_to(&mut transactions));
-        EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
+        EngineStatistics {
+            transactions,
+            memory: self.epochs.pool().usage(),
+            epochs: self.epochs.counters(),
+            cold: ColdCounters::default(),
+        }
     }
 
     fn collect_orphaned(&self) -> Remains {

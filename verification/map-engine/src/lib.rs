@@ -13,7 +13,8 @@ mod transaction;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Session, TableId, WorkerCounters,
+    ColdCounters, Engine, EngineOptions, EngineStatistics, NewStoreError, NoReplay, Session, TableId,
+    WorkerCounters,
 };
 use ensilo_epoch::{Epochs, Participant};
 use ensilo_slab::Pool;
@@ -101,7 +102,12 @@ unsafe impl Engine for MapEngine {
         let state = self.lock();
         let mut transactions = state.ended.clone();
         state.counters.iter().for_each(|counters| counters.add_to(&mut transactions));
-        EngineStatistics { transactions, memory: self.epochs.pool().usage(), epochs: self.epochs.counters() }
+        EngineStatistics {
+            transactions,
+            memory: self.epochs.pool().usage(),
+            epochs: self.epochs.counters(),
+            cold: ColdCounters::default(),
+        }
     }
 }
 

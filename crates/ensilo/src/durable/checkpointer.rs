@@ -33,7 +33,7 @@ use super::rate_limit::RateLimit;
 use super::schedule::{Room, Schedule};
 use super::statistics::CheckpointStatistics;
 use super::walk::{Walk, io_failed};
-use crate::error::Name;
+use crate::error::{Name, UNREADABLE_ROW};
 use crate::mutex::lock;
 use crate::{Error, Result};
 
@@ -238,6 +238,11 @@ impl Checkpointer {
         job: &CheckpointJob<'_, E>,
     ) -> Result<InstalledCheckpoint> {
         let written = self.write(&place, job)?;
+        if let Some(reason) = job.engine.unreadable_rows() {
+            return Err(Error::CheckpointFailed(Name::new(format!(
+                "it would leave rows out. {UNREADABLE_ROW}: {reason}"
+            ))));
+        }
         E::reached(Failpoint::CheckpointWritten);
         let (engine, log) = (job.engine, job.log);
         let end_epoch = engine.epochs().global_epoch();

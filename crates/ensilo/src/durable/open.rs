@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use ensilo_disk::Disk;
-use ensilo_engine::{Engine, EngineOptions, Fault, Replayer};
+use ensilo_engine::{ColdPlace, Engine, EngineOptions, Fault, Replayer};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 use ensilo_log::{
     EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError,
@@ -27,7 +27,7 @@ use super::read_only::ReadOnly;
 use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
-use crate::error::{Abort, Name};
+use crate::error::{Abort, Name, UNREADABLE_ROW};
 use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -46,7 +46,11 @@ pub(crate) fn to_write<E: Engine>(
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
-    let engine_options = engine_options(&options, &found);
+    let mut engine_options = engine_options(&options, &found);
+    if E::EVICTS && options.memory_limit_bytes.is_some() {
+        let (disk, directory) = (Arc::clone(&disk), directory.join("cold"));
+        engine_options.cold_place = Some(ColdPlace { disk, directory });
+    }
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let recovery = recover(&shared, &found, &directory)?;
@@ -136,6 +140,9 @@ fn replay_and_load<E: Engine>(
     }
     shared.load_catalog()?;
     shared.rebuild_indexes(threads)?;
+    if let Some(reason) = shared.engine.unreadable_rows() {
+        return Err(open_failed(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
+    }
     Ok(RecoveryStatistics::new(start.elapsed(), &replayed))
 }
 

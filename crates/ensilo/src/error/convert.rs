@@ -15,6 +15,7 @@ impl Error {
     pub(crate) fn from_raw(abort: ensilo_engine::Abort) -> Self {
         match abort.reason() {
             AbortReason::OutOfMemory => Error::OutOfMemory(Abort::new(abort)),
+            AbortReason::RowUnreadable => Error::RowUnreadable(Abort::new(abort)),
             AbortReason::TransactionTooLarge => Error::TransactionTooLarge(Abort::new(abort)),
             _ => Error::Aborted(Abort::new(abort)),
         }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem::take;
-use std::sync::Arc;
 use std::thread;
 
 use ensilo_engine::{TableId, Tid};
-use ensilo_epoch::{Epochs, Guard};
+use ensilo_epoch::Guard;
 use ensilo_log::ReplayError;
 use ensilo_sync::sync::Mutex;
 
-use super::find;
+use super::{ErmiaReplayer, LockedRecord, find};
+use crate::engine::Ermia;
 use crate::isolation::Isolation;
 use crate::stamp::Stamp;
 use crate::store::{ErmiaStore, lock};
@@ -72,17 +72,18 @@ impl PendingRows {
     pub(super) fn finish<I: Isolation>(
         &self,
         threads: usize,
-        epochs: &Arc<Epochs>,
-        store: impl Fn(TableId) -> Result<Arc<ErmiaStore>, ReplayError> + Sync,
+        replayer: &ErmiaReplayer<'_, I>,
     ) -> Result<(), ReplayError> {
         let threads = threads.max(1);
         let finish_share = |share| {
-            let participant = epochs.participant();
+            let participant = replayer.engine.shared.epochs.participant();
             for shard in self.shards.iter().skip(share).step_by(threads) {
                 for (table, rows) in take(&mut *lock(shard)) {
-                    let store = store(table)?;
+                    let store = replayer.store(table)?;
                     for (key, words) in rows {
-                        finish_row::<I>(&store, &key, &words, &participant.pin())?;
+                        let guard = participant.pin();
+                        let finish = || finish_row::<I>(replayer.engine, &store, &key, &words, &guard);
+                        replayer.within_limit(&guard, finish)?;
                     }
                 }
             }
@@ -102,13 +103,15 @@ impl PendingRows {
 
 /// Writes the words into their row that were logged behind it.
 fn finish_row<I: Isolation>(
+    engine: &Ermia<I>,
     store: &ErmiaStore,
     key: &[u8],
     words: &[PendingWord],
     guard: &Guard<'_>,
 ) -> Result<(), ReplayError> {
-    let version = find(store, key, guard).and_then(|oid| store.newest::<I>(oid));
-    let logged = version.as_ref().map_or(Stamp::ZERO, Version::replayed_stamp);
+    let record = find(store, key, guard).map(|oid| LockedRecord::lock(store.slot(oid)));
+    let version = record.as_ref().map(|record| record.version::<I>(engine, store, guard)).transpose()?;
+    let logged = version.as_ref().map_or(Stamp::ZERO, Version::committed_stamp);
     let words = words.iter().filter(|word| Stamp::of(word.tid) > logged);
     let Some(last) = words.clone().map(|word| word.tid).max() else { return Ok(()) };
     let Some(version) = version.filter(|version| !version.is_deletion()) else {

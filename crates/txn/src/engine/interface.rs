@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ensilo_engine::parts::end_keys;
 use ensilo_engine::{
-    Engine, EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError, Remains, StoredRow,
-    TableId, TransactionStatistics,
+    ColdCounters, Engine, EngineOptions, EngineStatistics, Failpoint, Fault, KeyRange, NewStoreError,
+    Remains, StoredRow, TableId, TransactionStatistics,
 };
 use ensilo_epoch::{Epoch, Epochs, Participant};
 use ensilo_log::Log;
@@ -140,6 +140,7 @@ unsafe impl<V: Variant> Engine for Silo<V> {
             transactions,
             memory: self.shared.epochs.pool().usage(),
             epochs: self.shared.epochs.counters(),
+            cold: ColdCounters::default(),
         }
     }
 

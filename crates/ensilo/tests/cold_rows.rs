@@ -1,0 +1,182 @@
+//! Databases that are larger than their memory limit, over ERMIA's engine alone: over Silo's no row leaves memory.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo::disk::Disk;
+use ensilo::ermia::Ermia;
+use ensilo::{AbortReason, Columns, Durability, Error, Options, Row, generic};
+use ensilo_test_disk::SimulatedDisk;
+
+type Database = generic::Database<Ermia>;
+type Accounts = generic::Table<Account, Ermia>;
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "account", index(name = "by_owner", columns(owner)))]
+struct Account {
+    #[row(key)]
+    id: u32,
+    owner: u32,
+    balance: i64,
+    note: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Columns)]
+#[columns(of = Account)]
+struct Balance {
+    balance: i64,
+}
+
+const DIRECTORY: &str = "/db";
+const ROWS: u32 = 12_000;
+
+fn limited() -> Options {
+    Options::default()
+        .memory_limit_bytes(8 << 20)
+        .epochs_per_snapshot(2)
+        .log_file_bytes(1 << 20)
+        .checkpoint_interval(Duration::from_secs(3600))
+        .recovery_threads(2)
+}
+
+fn open(disk: &Arc<SimulatedDisk>, directory: &str) -> Database {
+    limited().open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(directory)).unwrap()
+}
+
+/// A row of about a kilobyte, so that all of them take half as much again as the limit.
+fn long(id: u32, balance: i64) -> Account {
+    Account { id, owner: id % 7, balance, note: format!("{id:08}{}", "x".repeat(1000)) }
+}
+
+/// A database with more rows than its memory holds.
+fn with_rows(disk: &Arc<SimulatedDisk>) -> (Database, Accounts) {
+    let db = open(disk, DIRECTORY);
+    let accounts = db.create_table::<Account>().unwrap();
+    for first in (0..ROWS).step_by(100) {
+        let rows: Vec<_> = (first..first + 100).map(|id| long(id, 0)).collect();
+        let request = db.request().durability(Durability::Visible);
+        request.transact(|tx| accounts.insert_many(tx, &rows)).unwrap();
+    }
+    assert!(db.statistics().unwrap().memory.cold_rows > 1000, "{:?}", db.statistics().unwrap().memory);
+    (db, accounts)
+}
+
+/// Checks that the rows are these, some at a time: no transaction holds all of them.
+fn assert_rows(db: &Database, balances: &BTreeMap<u32, i64>) {
+    let accounts: Accounts = db.open_table().unwrap();
+    for first in (0..ROWS).step_by(500) {
+        let rows = db.transact(|tx| accounts.range(first..first + 500).rows(tx)).unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, row.balance)).collect();
+        let expected = balances.range(first..first + 500).map(|(&id, &balance)| (id, balance));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "from {first} on");
+        assert!(rows.iter().all(|row| *row == long(row.id, row.balance)), "from {first} on");
+    }
+}
+
+fn next(random: &mut u64) -> u32 {
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    (*random >> 40) as u32
+}
+
+/// Changes rows by two threads, each every other one.
+fn change_rows(db: &Database, accounts: &Accounts, seed: u64, balances: &mut BTreeMap<u32, i64>) {
+    let change = |half: u32| {
+        let (mut random, mut balances) = (seed + u64::from(half), BTreeMap::new());
+        for step in 0..2000 {
+            let id = next(&mut random) % ROWS / 2 * 2 + half;
+            let request = || db.request().durability(Durability::Visible);
+            let balance = i64::from(next(&mut random));
+            if step % 8 == 7 {
+                request().transact(|tx| accounts.delete(tx, id).map(|_| ())).unwrap();
+                request().transact(|tx| accounts.insert(tx, &long(id, balance)).map(|_| ())).unwrap();
+            } else {
+                request().transact(|tx| accounts.upsert(tx, &long(id, balance)).map(|_| ())).unwrap();
+            }
+            balances.insert(id, balance);
+        }
+        balances
+    };
+    thread::scope(|scope| {
+        let halves = [0, 1].map(|half| scope.spawn(move || change(half)));
+        halves.into_iter().for_each(|half| balances.extend(half.join().unwrap()));
+    });
+}
+
+#[test]
+fn rows_beyond_the_memory_limit_are_changed_kept_by_checkpoints_and_recovered() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    let mut balances = (0..ROWS).map(|id| (id, 0)).collect();
+    change_rows(&db, &accounts, 1, &mut balances);
+    assert_rows(&db, &balances);
+    db.checkpoint().unwrap();
+    change_rows(&db, &accounts, 3, &mut balances);
+    assert_rows(&db, &balances);
+    db.backup("/copy").unwrap();
+    let by_owner = accounts.index::<u32>("by_owner").unwrap();
+    let owned = db.transact(|tx| by_owner.equal(&3).limit(100).collect(tx)).unwrap();
+    assert_eq!(owned.len(), 100);
+    assert!(owned.iter().all(|row| row.owner == 3 && *row == long(row.id, balances[&row.id])));
+    db.close().unwrap();
+    for directory in [DIRECTORY, "/copy"] {
+        let db = open(&disk, directory);
+        assert_rows(&db, &balances);
+        // What an opening has taken beside the limit is freed again.
+        let began = Instant::now();
+        while db.statistics().unwrap().memory.cold_rows < 5000 {
+            assert!(began.elapsed() < Duration::from_secs(60), "{:?}", db.statistics().unwrap().memory);
+            thread::yield_now();
+        }
+        assert_rows(&db, &balances);
+        let statistics = db.statistics().unwrap();
+        assert!(statistics.memory.loaded_rows > 1000, "{:?}", statistics.memory);
+        assert_eq!(statistics.table("account").unwrap().records, u64::from(ROWS));
+    }
+}
+
+#[test]
+fn a_power_failure_takes_nothing_that_has_left_memory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    db.transact(|tx| accounts.update(tx, 0, |row: &mut Balance| row.balance = 1)).unwrap();
+    let mut balances: BTreeMap<u32, i64> = (0..ROWS).map(|id| (id, 0)).collect();
+    balances.insert(0, 1);
+    for seed in 0..3 {
+        let crashed = Arc::new(disk.fork().crash(seed));
+        assert_rows(&open(&crashed, DIRECTORY), &balances);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_back_is_an_error_and_stays_out_of_no_checkpoint() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    db.checkpoint().unwrap();
+    for (path, len_bytes) in disk.files() {
+        if path.parent().is_some_and(|directory| directory.ends_with("cold")) {
+            (0..len_bytes).step_by(256).for_each(|at| disk.flip(&path, at * 8).unwrap());
+        }
+    }
+    let read = |id| db.transact(|tx| accounts.get(tx, id));
+    let refused = (0..ROWS).find_map(|id| read(id).err()).unwrap();
+    assert!(matches!(&refused, Error::RowUnreadable(abort) if abort.reason() == AbortReason::RowUnreadable));
+    assert!(refused.to_string().contains("open the database again"), "{refused}");
+    let refused = db.checkpoint().unwrap_err();
+    assert!(refused.to_string().contains("leave rows out"), "{refused}");
+    drop(db);
+    let balances = (0..ROWS).map(|id| (id, 0)).collect();
+    assert_rows(&open(&disk, DIRECTORY), &balances);
+}
+
+#[test]
+fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    let all = db.request().retries(3).transact(|tx| accounts.scan().rows(tx));
+    assert!(matches!(all, Err(Error::OutOfMemory(_))), "{:?}", all.map(|rows| rows.len()));
+    assert_eq!(db.transact(|tx| accounts.get(tx, 77)).unwrap(), Some(long(77, 0)));
+}

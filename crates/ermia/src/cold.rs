@@ -1,0 +1,219 @@
+//! Cold rows: rows that nobody has used lately leave memory for the disk, and come back when they are used.
+//!
+//! With a memory limit that is smaller than the data, a database in a directory goes on so: its indexes and indirection arrays stay in memory,
+//! and the rows that are used. What lies here is a copy for this opening alone, as memory is: a crash is recovered from checkpoint and log,
+//! which have every row, and the next opening removes what is left.
+//!
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.2 and §3.7: a slot of an indirection array leads to memory or to stable storage. DeBrabant and others,
+//! "Anti-caching" (VLDB 2013), for what leaves; where we deviate: a transaction waits for a row that it needs, instead of being restarted.
+//! Leis and others, "LeanStore" (ICDE 2018), for how what is not used is found: rows are marked in passing, and who uses one takes the mark away.
+//!
+//! # Terms
+//! - **cold**: a record whose only version lies on the disk.
+//! - **cooling**: a record that becomes cold if nobody uses it for a while.
+//! - **segment**: one of the files, filled from front to end.
+//!
+//! # Layout
+//! ```text
+//! slot:    address          | a version in memory, the newest
+//!          address | COOLING| the same, about to leave
+//!          COLD | words | place   | its length with the head, and where it lies, both in words of 8 bytes
+//! record:  CRC-32C u32 | row length u32 | slot u64 | table u64 | stamp u64 | predecessor stamp u64 | row, in whole words
+//! ```
+//! The checksum is that of the place, as a number of words, and of all that follows it.
+//!
+//! # Invariants
+//! C1. What is cold has one version, which every transaction sees, and no deletion.
+//! C2. A version leaves memory only when nobody is left who has found it: it was marked, the memory horizon has passed since, and the mark is
+//!     still there. So no transaction under way has read it, and what the serial safety net keeps of it, its readers' largest stamp, is
+//!     final: it goes along.
+//! C3. A record is not marked again before what became of the last mark is known. Otherwise a mark could be taken for an earlier one.
+//! C4. The place of a record is used again only once nobody is left who may have found it in a slot.
+//!
+//! # Memory ordering
+//! | edge | from | to | what it carries |
+//! |---|---|---|---|
+//! | `[cold]` | a slot becomes cold, AcqRel | it is found, Acquire | the write of the record, and the last use of the version in memory |
+//! | `[warm]` | a version is read back, Release | `[head]` | its header and row |
+
+mod at_rest;
+mod clean;
+mod evict;
+mod load;
+mod record;
+mod segments;
+mod word;
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ensilo_engine::{ColdCounters, ColdPlace};
+use ensilo_epoch::{Epoch, Epochs};
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::unchecked;
+
+pub(crate) use self::evict::Evictor;
+pub(crate) use self::load::{NOT_PLAIN, Newest};
+pub(crate) use self::record::{ColdRecord, Leaving};
+use self::segments::{Segment, Segments, Writer};
+pub(crate) use self::word::{COLD, COOLING, ColdWord};
+
+/// The rows of one database that are on the disk instead of in memory.
+#[derive(Debug)]
+pub(crate) struct ColdRows {
+    /// The most bytes of memory when the database is in use.
+    limit_bytes: Option<u64>,
+    segments: Segments,
+    writer: Mutex<Writer>,
+    counts: Counts,
+    /// Whether the disk has taken nothing the last time.
+    is_refused: unchecked::AtomicBool,
+    /// Why a row could not be read back, once one could not.
+    unreadable: OnceLock<Arc<str>>,
+}
+
+// Relaxed, all of them: numbers that stand for themselves.
+#[derive(Debug, Default)]
+struct Counts {
+    rows: unchecked::AtomicU64,
+    evicted: unchecked::AtomicU64,
+    loaded: unchecked::AtomicU64,
+}
+
+/// A row cannot be read back.
+#[derive(Debug)]
+pub(crate) struct Unreadable;
+
+impl ColdRows {
+    /// Returns an empty collection in this place, from where it removes what an earlier opening has left.
+    pub(crate) fn new(place: ColdPlace, limit_bytes: Option<u64>) -> Self {
+        let segments = Segments::new(place);
+        segments.remove_leftovers();
+        ColdRows {
+            limit_bytes,
+            segments,
+            writer: Mutex::new(Writer::default()),
+            counts: Counts::default(),
+            is_refused: unchecked::AtomicBool::new(false),
+            unreadable: OnceLock::new(),
+        }
+    }
+
+    /// Writes rows, and returns where each lies. They count as cold from now on: whoever does not make use of one
+    /// [forgets](ColdRows::forget) it.
+    pub(crate) fn write(&self, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let appended = writer.append(&self.segments, rows);
+        self.is_refused.store(appended.is_err(), Ordering::Relaxed);
+        let places = appended?;
+        self.counts.rows.fetch_add(places.len() as u64, Ordering::Relaxed);
+        Ok(places)
+    }
+
+    /// Reads the row back that lies in this place, which was found in this slot. `None` if the slot holds something else by now.
+    ///
+    /// # Errors
+    /// [`Unreadable`]: from now on [`ColdRows::unreadable`] says why.
+    pub(crate) fn read(&self, place: ColdWord, slot: &AtomicU64) -> Result<Option<ColdRecord>, Unreadable> {
+        let segment = self.segments.get(place);
+        let address = std::ptr::from_ref(slot).addr();
+        let parse = |bytes| ColdRecord::parse(bytes, place, address);
+        let read = segment.as_ref().map(|segment| segment.read(place).and_then(parse));
+        match (segment, read) {
+            (_, Some(Ok(record))) => Ok(Some(record)),
+            // Acquire: [cold] for the next look. The file may have gone, or been filled anew.
+            _ if slot.load(Ordering::Acquire) != place.to_slot() => Ok(None),
+            (Some(segment), Some(Err(error))) => Err(self.note_unreadable(&segment, &error)),
+            _ => unreachable!("a file goes when no slot leads to it"),
+        }
+    }
+
+    /// The same for a slot whose record the caller has locked during a replay: nobody else changes it.
+    ///
+    /// # Errors
+    /// As [`ColdRows::read`].
+    pub(crate) fn read_locked(&self, place: ColdWord, slot: &AtomicU64) -> Result<ColdRecord, Unreadable> {
+        let Some(segment) = self.segments.get(place) else { unreachable!("a slot leads there") };
+        let address = std::ptr::from_ref(slot).addr();
+        let read = segment.read(place).and_then(|bytes| ColdRecord::parse(bytes, place, address));
+        read.map_err(|error| self.note_unreadable(&segment, &error))
+    }
+
+    fn note_unreadable(&self, segment: &Segment, error: &io::Error) -> Unreadable {
+        self.unreadable.get_or_init(|| format!("{}: {error}", segment.path().display()).into());
+        Unreadable
+    }
+
+    /// A row is cold no more, or not in this place.
+    pub(crate) fn forget(&self, place: ColdWord) {
+        if let Some(segment) = self.segments.get(place) {
+            segment.forget(place);
+        }
+        self.counts.rows.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The same for one that was read back to stay.
+    pub(crate) fn note_loaded(&self, place: ColdWord) {
+        self.counts.loaded.fetch_add(1, Ordering::Relaxed);
+        self.forget(place);
+    }
+
+    pub(crate) fn note_evicted(&self) {
+        self.counts.evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives back the files in which there is nothing left. `horizon` is that of memory, and `now` the epoch to retire in.
+    pub(crate) fn remove_empty(&self, horizon: Epoch, now: impl FnOnce() -> Epoch) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.remove_empty(&self.segments, horizon, now);
+    }
+
+    /// Returns whether the disk takes rows, as far as is known.
+    pub(crate) fn takes_rows(&self) -> bool {
+        !self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns why walks leave rows out, if they do.
+    pub(crate) fn unreadable(&self) -> Option<Arc<str>> {
+        self.unreadable.get().cloned()
+    }
+
+    /// Returns how many bytes may be in memory when the database is in use.
+    pub(crate) fn kept_bytes(&self) -> Option<u64> {
+        self.limit_bytes.map(kept_bytes)
+    }
+
+    pub(crate) fn counters(&self) -> ColdCounters {
+        let of = |count: &unchecked::AtomicU64| count.load(Ordering::Relaxed);
+        let (row_bytes, file_bytes) = self.segments.bytes();
+        ColdCounters {
+            rows: of(&self.counts.rows),
+            row_bytes,
+            file_bytes,
+            evicted: of(&self.counts.evicted),
+            loaded: of(&self.counts.loaded),
+        }
+    }
+}
+
+/// Returns how many bytes of rows should leave memory, and how many should be about to, once there is no more memory to be had.
+fn excess_bytes(epochs: &Epochs) -> Option<Excess> {
+    let pool = epochs.pool();
+    let all = pool.bytes_at_limit()?;
+    let live = pool.usage().live_bytes;
+    (live > all / 4 * 3)
+        .then(|| Excess { leaving_bytes: live.saturating_sub(kept_bytes(all)), cooling_bytes: all / 16 })
+}
+
+/// Returns how many bytes may be in use of so many: so much less that there is room for what comes until rows have left.
+fn kept_bytes(all: u64) -> u64 {
+    all / 16 * 13
+}
+
+/// See [`excess_bytes`].
+#[derive(Copy, Clone, Debug)]
+struct Excess {
+    leaving_bytes: u64,
+    cooling_bytes: u64,
+}

@@ -1,0 +1,158 @@
+//! Cold records, byte by byte; the layout stands in the module above.
+
+use std::io;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_engine::{RowRef, TableId};
+
+use super::word::ColdWord;
+use crate::stamp::Stamp;
+
+const WORD_BYTES: usize = 8;
+
+/// Words in front of the row.
+pub(super) const HEAD_WORDS: usize = 5;
+
+/// A row that leaves memory.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Leaving<'a> {
+    /// The address of its slot.
+    pub(crate) slot: usize,
+    pub(crate) table: TableId,
+    pub(crate) stamp: Stamp,
+    /// The largest stamp of a reader.
+    pub(crate) predecessor: Stamp,
+    pub(crate) row: RowRef<'a>,
+}
+
+impl Leaving<'_> {
+    pub(super) fn len_words(&self) -> usize {
+        HEAD_WORDS + self.row.len_words()
+    }
+
+    /// Appends the record, which is to lie at `place`.
+    pub(super) fn encode(&self, place: u64, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&(self.row.len_bytes() as u32).to_le_bytes());
+        let head = [self.slot as u64, u64::from(self.table.0), self.stamp.get(), self.predecessor.get()];
+        for word in head.into_iter().chain(self.row.all_words()) {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        let crc = checksum(place, &bytes[start + 4..]);
+        bytes[start..start + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// A record that was read back.
+#[derive(Debug)]
+pub(crate) struct ColdRecord(Vec<u8>);
+
+impl ColdRecord {
+    /// Returns the record that these bytes are, which were read from `place` for the record of a slot.
+    pub(super) fn parse(bytes: Vec<u8>, place: ColdWord, slot: usize) -> io::Result<Self> {
+        let record = ColdRecord(bytes);
+        if record.is_whole(place.place()) && record.slot() == slot {
+            return Ok(record);
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "a row that left memory is damaged there"))
+    }
+
+    /// Returns the record at the beginning of `bytes`, which were read from `place`, and its length in words.
+    pub(super) fn first_of(bytes: &[u8], place: u64) -> Option<(Self, usize)> {
+        let row_len = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?) as usize;
+        let len_words = HEAD_WORDS + row_len.div_ceil(WORD_BYTES);
+        let record = ColdRecord(bytes.get(..len_words * WORD_BYTES)?.to_vec());
+        record.is_whole(place).then_some((record, len_words))
+    }
+
+    fn is_whole(&self, place: u64) -> bool {
+        let bytes = &self.0;
+        bytes.len() >= HEAD_WORDS * WORD_BYTES
+            && bytes.len() == (HEAD_WORDS + self.len_bytes().div_ceil(WORD_BYTES)) * WORD_BYTES
+            && checksum(place, &bytes[4..]) == self.word(0) as u32
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        match self.0[at * WORD_BYTES..].first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => unreachable!("a record has a whole head"),
+        }
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        (self.word(0) >> 32) as usize
+    }
+
+    pub(crate) fn slot(&self) -> usize {
+        self.word(1) as usize
+    }
+
+    pub(crate) fn table(&self) -> TableId {
+        TableId(self.word(2) as u32)
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp::new(self.word(3))
+    }
+
+    pub(crate) fn predecessor(&self) -> Stamp {
+        Stamp::new(self.word(4))
+    }
+
+    /// Returns the row's bytes.
+    pub(crate) fn row(&self) -> &[u8] {
+        &self.0[HEAD_WORDS * WORD_BYTES..][..self.len_bytes()]
+    }
+
+    /// Returns the row's words.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        (HEAD_WORDS..self.0.len() / WORD_BYTES).map(|at| self.word(at))
+    }
+}
+
+fn checksum(place: u64, bytes: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(&place.to_le_bytes());
+    digest.update(bytes);
+    digest.finalize() as u32
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use ensilo_sync::atomic::AtomicU64;
+
+    use super::*;
+
+    fn encoded(place: u64) -> Vec<u8> {
+        let words = [AtomicU64::new(7), AtomicU64::new(0x0102_0304)];
+        let (stamp, predecessor) = (Stamp::new(12), Stamp::new(9));
+        let row = RowRef::new(&words, 12);
+        let leaving = Leaving { slot: 0x5000, table: TableId(3), stamp, predecessor, row };
+        let mut bytes = Vec::new();
+        leaving.encode(place, &mut bytes);
+        assert_eq!(bytes.len(), leaving.len_words() * WORD_BYTES);
+        bytes
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let record = ColdRecord::parse(encoded(70), ColdWord::new(70, 7), 0x5000).unwrap();
+        assert_eq!((record.table(), record.slot(), record.len_bytes()), (TableId(3), 0x5000, 12));
+        assert_eq!((record.stamp(), record.predecessor()), (Stamp::new(12), Stamp::new(9)));
+        assert_eq!(record.words().collect::<Vec<_>>(), [7, 0x0102_0304]);
+        assert_eq!(record.row(), [7, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn no_bit_of_a_record_changes_unnoticed() {
+        let bytes = encoded(70);
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(ColdRecord::parse(damaged, ColdWord::new(70, 7), 0x5000).is_err(), "bit {bit}");
+        }
+        assert!(ColdRecord::parse(bytes.clone(), ColdWord::new(71, 7), 0x5000).is_err(), "another place");
+        assert!(ColdRecord::parse(bytes, ColdWord::new(70, 7), 0x5008).is_err(), "another record's");
+    }
+}
