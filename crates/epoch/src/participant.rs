@@ -117,6 +117,13 @@ impl Participant {
         barrier::light(self.light_is_free);
     }
 
+    /// Says that the commit that has begun will have an epoch no earlier than this one: nobody has to wait for it
+    /// in those before.
+    pub fn move_commit(&self, epoch: Epoch) {
+        // Release: [unpin] what it did in the epochs before is over.
+        self.slot().commit.store(epoch.get(), Ordering::Release);
+    }
+
     /// Says that all writes of the commit are installed, or that it was given up.
     #[inline]
     pub fn end_commit(&self) {

@@ -18,6 +18,7 @@
 
 use ensilo_engine::{Abort, AbortReason, Committed, TableId, Tid};
 use ensilo_epoch::Epoch;
+use ensilo_log::Place;
 use ensilo_sync::atomic::Ordering;
 
 use crate::context::WriteEntry;
@@ -76,6 +77,8 @@ impl<I: Isolation> Transaction<'_, I> {
         loop {
             self.guard.participant().begin_commit();
             let outcome = self.commit_writes(log_bytes);
+            // Before the commit ends: then a logger relies on it.
+            self.context.skip_place(self.guard.participant());
             self.guard.participant().end_commit();
             match outcome {
                 Ok(tid) => return Ok(Committed { tid, epoch: tid.epoch() }),
@@ -131,11 +134,15 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // Before others may wait for this commit: from there on it waits for nothing but theirs.
         self.context.reserve_log(log_bytes)?;
+        let units = self.context.prepare_log();
         self.entry.announce();
-        let Some(stamp) = self.shared.clock.take_in(epoch) else {
+        let stamp = self.shared.clock.take_in(epoch, units);
+        let place = Place::new(stamp.tid().get(), units);
+        self.context.note_place(place);
+        if !place.lies_in(epoch) {
             self.entry.set_active();
             return Err(CommitStop::NoStamp(epoch));
-        };
+        }
         self.entry.set_stamp(stamp);
         if has_fault::<I>(Fault::SkipCommitting) {
             // On few cores nobody would come by.
@@ -144,7 +151,7 @@ impl<I: Isolation> Transaction<'_, I> {
         // Again: who has dropped a store before others took smaller stamps is seen from here.
         self.check_stores()?;
         let successor = if I::SERIALIZABLE { self.certify(stamp, true)? } else { stamp };
-        self.context.log_writes(stamp.tid());
+        self.context.fill_place(stamp.tid(), self.guard.participant());
         self.withdraw_cancelled();
         self.entry.set_committed(stamp, successor);
         if I::SERIALIZABLE {

@@ -8,10 +8,10 @@ use ensilo_engine::parts::{HeldMemory, Lookups, NodeSet, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::{Masstree, NodeId};
-use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 
 use crate::isolation::Isolation;
+use crate::log::SessionLog;
 use crate::oid_array::Oid;
 use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
@@ -102,7 +102,7 @@ pub(crate) struct Context<I: Isolation> {
     pub(crate) recording: TransactionRecord,
     pub(crate) history: Vec<TransactionRecord>,
     /// The session's way into the log, if the database has one.
-    pub(crate) log: Option<LogWriter>,
+    pub(crate) log: Option<SessionLog>,
 }
 
 // SAFETY: the addresses of stores are used under a pin, on whatever thread the session is by then.

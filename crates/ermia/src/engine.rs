@@ -21,6 +21,7 @@ use crate::cold::{ColdRows, Evictor};
 use crate::dropped_store::DroppedStore;
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
+use crate::log::SessionLog;
 use crate::replay::{ErmiaReplayer, derive};
 use crate::session::{ErmiaSession, SessionState};
 use crate::shared::ErmiaShared;
@@ -157,7 +158,7 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     fn session(self: &Arc<Self>) -> ErmiaSession<I> {
         let mut state = self.take_state();
         if let Some(log) = self.shared.log.get() {
-            state.context.log.get_or_insert_with(|| log.writer());
+            state.context.log.get_or_insert_with(|| SessionLog::new(log));
         }
         ErmiaSession::new(Arc::clone(self), state)
     }
@@ -190,6 +191,9 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     }
 
     fn start_log(&self, log: Arc<Log>) {
+        // Stamps that were taken before have no place in the log: none may lie in an epoch of those that have.
+        self.shared.epochs.advance_past(self.shared.epochs.global_epoch());
+        self.shared.clock.count_log_units();
         assert!(self.shared.log.set(log).is_ok(), "an engine has one log");
     }
 

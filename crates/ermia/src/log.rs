@@ -1,22 +1,125 @@
 //! Handing the writes of a commit to the log.
 //!
-//! The log is that of Silo's engine: a buffer for each session, ordered by epochs. A stamp names its epoch, and who reads a version has a later
-//! stamp than its author: so the transactions up to the end of an epoch are a prefix of the order of commits, and with each of them there
-//! is all that it has read.
+//! # Source
+//! ERMIA (SIGMOD 2016) §3.3. A transaction prepares its log entry privately, then takes its stamp from the clock, as many units of it as the
+//! entry has in the central log buffer: so the stamp is the place of the entry there ([`ensilo_log::Ring`]), to which it is copied once. Whoever
+//! has a place and logs nothing there fills it with a skip record. What is larger than [`RECORD_BYTES_MAX`] goes to the log by
+//! the session's own buffers, and takes one unit.
+//!
+//! A stamp names its epoch, and who reads a version has a later stamp than its author: so the transactions up to the end of an epoch are
+//! a prefix of the order of commits, and with each of them there is all that it has read.
 //!
 //! Of a row that kept its length only the words are logged that changed, if there are few. The log replays in any order, as long as some
 //! whole row comes before these. So the first change of a row after a checkpoint began is logged whole: checkpoints leave out what
 //! changed since they began.
 
+use std::sync::Arc;
+
 use ensilo_engine::{Abort, AbortReason, Store as _, TableId, Tid};
-use ensilo_epoch::Epoch;
-use ensilo_log::{PATCH_PAIR_BYTES_MAX, ReserveError, transaction_bytes, write_bytes_max};
+use ensilo_epoch::{Epoch, Participant};
+use ensilo_log::{
+    Log, LogWriter, PATCH_PAIR_BYTES_MAX, Place, RECORD_BYTES_MAX, ReserveError, Ring, transaction_bytes,
+    write_bytes_max,
+};
 
 use crate::commit::CommitStop;
 use crate::context::{Context, WriteEntry};
 use crate::isolation::Isolation;
 use crate::stamp::Author;
 use crate::store::ErmiaStore;
+use crate::version::Version;
+
+/// A session's way into the log.
+#[derive(Debug)]
+pub(crate) struct SessionLog {
+    /// Where entries are prepared, and logged that are too large for the ring.
+    writer: LogWriter,
+    ring: Arc<Ring>,
+    /// What a commit has taken and not filled.
+    place: Option<Place>,
+    /// The words that a write has changed, with their indexes.
+    changed: Vec<(u32, u64)>,
+}
+
+impl SessionLog {
+    pub(crate) fn new(log: &Log) -> Self {
+        SessionLog { writer: log.writer(), ring: Arc::clone(log.ring()), place: None, changed: Vec::new() }
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
+        self.writer.reserve(bytes)?;
+        if self.ring.has_room() { Ok(()) } else { Err(ReserveError::Full) }
+    }
+
+    /// Adds a write to the entry that is being prepared.
+    fn add<I: Isolation>(&mut self, write: &WriteEntry<I>, table: u32, key: &[u8], full_rows_before: Epoch) {
+        let row = write.version.row();
+        if write.version.is_deletion() {
+            self.writer.delete(table, key);
+        } else if self.has_few_changed_words(write, full_rows_before) {
+            self.writer.patch(table, key, self.changed.iter().copied());
+        } else {
+            self.writer.put(table, key, row.len_bytes(), row.all_words());
+        }
+    }
+
+    /// Finds the words that a write has changed. Returns whether these take less room than the row, and the version before is in the log that
+    /// goes with the newest checkpoint.
+    fn has_few_changed_words<I: Isolation>(
+        &mut self,
+        write: &WriteEntry<I>,
+        full_rows_before: Epoch,
+    ) -> bool {
+        let Some(before) = write.before.filter(|before| is_logged(*before, full_rows_before)) else {
+            return false;
+        };
+        let row = write.version.row();
+        if before.row().len_bytes() != row.len_bytes() || row.len_bytes() == 0 {
+            return false;
+        }
+        let words_max = (row.len_bytes() - 1) / PATCH_PAIR_BYTES_MAX;
+        self.changed.clear();
+        let pairs = before.row().all_words().zip(row.all_words()).zip(0..);
+        for ((before, word), index) in pairs {
+            if before != word {
+                if self.changed.len() == words_max {
+                    return false;
+                }
+                self.changed.push((index, word));
+            }
+        }
+        true
+    }
+
+    /// Fills the place of the commit with the entry that was prepared, which is that of the transaction with this TID.
+    fn fill(&mut self, tid: Tid, participant: &Participant) {
+        let Some(place) = self.place.take() else { return };
+        self.writer.set_tid(tid.get());
+        let entry = self.writer.entry();
+        let move_commit = |epoch| participant.move_commit(epoch);
+        if entry.is_empty() {
+            return self.ring.skip(place, &[], move_commit);
+        }
+        if entry.len() <= RECORD_BYTES_MAX {
+            return self.ring.fill(place, entry, move_commit);
+        }
+        self.writer.publish();
+        self.ring.skip(place, &[], move_commit);
+    }
+
+    /// Fills the place of a commit that has come to nothing, if there is one.
+    #[inline]
+    fn skip(&mut self, participant: &Participant) {
+        if let Some(place) = self.place.take() {
+            self.ring.skip(place, &[], |epoch| participant.move_commit(epoch));
+        }
+    }
+
+    fn wait(&self) -> Result<(), Abort> {
+        let waited = self.writer.wait_for_buffer().and_then(|()| self.ring.wait_for_room());
+        waited.map_err(|_| Abort::new(AbortReason::LogFailed, TableId::NONE, &[]))
+    }
+}
 
 impl<I: Isolation> Context<I> {
     /// Returns the writes that go to the log, each with its store.
@@ -39,7 +142,7 @@ impl<I: Isolation> Context<I> {
             + self.logged_writes().map(|(write, _)| bytes_of(write)).sum::<usize>()
     }
 
-    /// Takes room in the session's log buffer, so that logging cannot fail.
+    /// Takes room in the log, so that logging cannot fail.
     pub(crate) fn reserve_log(&mut self, bytes: usize) -> Result<(), CommitStop> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let refused = |reason| Err(CommitStop::Abort(Abort::new(reason, TableId::NONE, &[])));
@@ -51,73 +154,56 @@ impl<I: Isolation> Context<I> {
         }
     }
 
-    /// Puts the writes into the log buffer, from where a logger may take them at once. The epoch of the commit was read.
-    pub(crate) fn log_writes(&mut self, tid: Tid) {
+    /// Prepares the log entry, for which there is room. The epoch of the commit was read. Returns how many units of the clock it takes.
+    pub(crate) fn prepare_log(&mut self) -> u64 {
         // Taken out so that the sets can be read meanwhile.
-        let Some(mut log) = self.log.take() else { return };
+        let Some(mut log) = self.log.take() else { return 1 };
         // Read after the epoch: who commits in a checkpoint's first epoch, or later, sees its beginning.
-        let full_rows_before = log.full_rows_before();
-        log.begin(tid.get(), self.logged_writes().count());
+        let full_rows_before = log.writer.full_rows_before();
+        log.writer.begin(0, self.logged_writes().count());
         for (write, store) in self.logged_writes() {
-            let (table, key, row) = (store.id().0, self.key(write.key), write.version.row());
-            if write.version.is_deletion() {
-                log.delete(table, key);
-            } else if let Some(words) = few_changed_words(write, full_rows_before) {
-                log.patch(table, key, words);
-            } else {
-                log.put(table, key, row.len_bytes(), row.all_words());
-            }
+            log.add(write, store.id().0, self.key(write.key), full_rows_before);
         }
-        log.publish();
+        let units = Place::units_for(log.writer.entry().len());
         self.log = Some(log);
+        units
     }
 
-    /// Waits until the log has a buffer to spare.
+    /// Notes the place that the commit has taken in the log.
+    #[inline]
+    pub(crate) fn note_place(&mut self, place: Place) {
+        if let Some(log) = &mut self.log {
+            log.place = Some(place);
+        }
+    }
+
+    /// Puts the prepared entry into the place of the commit, from where a logger takes it once the commit has ended.
+    #[inline]
+    pub(crate) fn fill_place(&mut self, tid: Tid, participant: &Participant) {
+        if let Some(log) = &mut self.log {
+            log.fill(tid, participant);
+        }
+    }
+
+    /// Fills the place of the commit if that has come to nothing.
+    #[inline]
+    pub(crate) fn skip_place(&mut self, participant: &Participant) {
+        if let Some(log) = &mut self.log {
+            log.skip(participant);
+        }
+    }
+
+    /// Waits until the log has room to spare.
     #[cold]
     pub(crate) fn wait_for_log(&self) -> Result<(), Abort> {
-        let failed = || Abort::new(AbortReason::LogFailed, TableId::NONE, &[]);
-        self.log.as_ref().map_or(Ok(()), |log| log.wait_for_buffer().map_err(|_| failed()))
+        self.log.as_ref().map_or(Ok(()), SessionLog::wait)
     }
 }
 
-/// Returns the words that a write has changed, with their indexes, if they take less room than the row, and the version before is in the log
-/// that goes with the newest checkpoint.
-fn few_changed_words<I: Isolation>(
-    write: &WriteEntry<I>,
-    full_rows_before: Epoch,
-) -> Option<ChangedWords<impl Iterator<Item = (u32, u64)> + use<I>>> {
-    let (before, row) = (write.before?, write.version.row());
-    let is_logged = match before.author() {
-        Author::At(stamp) => stamp.tid().epoch() >= full_rows_before && !before.is_deletion(),
+/// Returns whether the version's row is in the log that goes with the newest checkpoint.
+fn is_logged<I: Isolation>(version: Version<I>, full_rows_before: Epoch) -> bool {
+    match version.author() {
+        Author::At(stamp) => stamp.tid().epoch() >= full_rows_before && !version.is_deletion(),
         Author::By(_) => false,
-    };
-    if !is_logged || before.row().len_bytes() != row.len_bytes() {
-        return None;
-    }
-    let pairs = before.row().all_words().zip(row.all_words()).zip(0..);
-    let changed = pairs.filter_map(|((before, word), index)| (before != word).then_some((index, word)));
-    let left = changed.clone().count();
-    (left * PATCH_PAIR_BYTES_MAX < row.len_bytes()).then_some(ChangedWords { changed, left })
-}
-
-/// Words of which it is known how many they are.
-struct ChangedWords<W> {
-    changed: W,
-    left: usize,
-}
-
-impl<W: Iterator> Iterator for ChangedWords<W> {
-    type Item = W::Item;
-
-    #[inline]
-    fn next(&mut self) -> Option<W::Item> {
-        self.left = self.left.saturating_sub(1);
-        self.changed.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
     }
 }
-
-impl<W: Iterator> ExactSizeIterator for ChangedWords<W> {}

@@ -71,7 +71,7 @@ impl SafeSnapshot {
             // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
             self.newest.store(PENDING, Ordering::Relaxed);
         }
-        let stamp = clock.take();
+        let stamp = clock.snapshot_stamp();
         self.newest.store(stamp.get(), Ordering::Release);
         *taken = Some(Taken { epoch, snapshot_epoch, stamp });
         stamp

@@ -9,14 +9,18 @@
 //! | 1|     generation       |  table slot |   the transaction with this id
 //! +--+----------------------+------------+
 //! ```
-//! Transactions that write have even stamps, from one counter. One that only reads takes the odd number before the next of these: it has
-//! its place, and the counter stays as it is.
+//! Transactions that write have even stamps, from one clock. One that only reads takes the odd number before the next of these: it has
+//! its place, and the clock stays as it is. So has a snapshot.
 //!
-//! An even stamp is the [TID](Tid) of its transaction without the bits that no TID has, so that it names its epoch: the counter follows the
+//! An even stamp is the [TID](Tid) of its transaction without the bits that no TID has, so that it names its epoch: the clock follows the
 //! epochs. So what commits in one epoch comes before what commits in the next, in the order of commits and in the log.
+//!
+//! The clock counts units of the central log buffer. A transaction takes as many as its log entry has, and its stamp is the first of
+//! them, which is the place of the entry: see `log`. In memory each takes one.
 
 use ensilo_engine::Tid;
 use ensilo_epoch::Epoch;
+use ensilo_log::take_place;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -114,26 +118,45 @@ impl Author {
 
 /// Where stamps come from.
 #[derive(Debug)]
-pub(crate) struct Clock(CachePadded<AtomicU64>);
+pub(crate) struct Clock(CachePadded<ClockWords>);
+
+/// On one cache line: whoever looks at the second has looked at the first.
+#[derive(Debug)]
+struct ClockWords {
+    /// The next stamp.
+    next: AtomicU64,
+    /// See [`Clock::is_far_from`].
+    far: AtomicU64,
+}
 
 const STEP: u64 = 2;
 
-/// See [`Clock::is_far_from`].
+/// How many commits there are on the way to a stamp that is far.
 const COMMITS_MAX: u64 = 256;
+
+/// How many units of the log a commit has, as a rule.
+const UNITS_PER_COMMIT: u64 = 16;
 
 /// The bits that no TID has, but for those that make stamps even.
 const TID_SHIFT: u32 = (Tid::STEP / STEP).trailing_zeros();
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Clock(CachePadded::new(AtomicU64::new(STEP)))
+        let (next, far) = (AtomicU64::new(STEP), AtomicU64::new(COMMITS_MAX * STEP));
+        Clock(CachePadded::new(ClockWords { next, far }))
+    }
+
+    /// Commits take places in the log from now on, and not one unit each.
+    pub(crate) fn count_log_units(&self) {
+        // Relaxed: a matter of speed.
+        self.0.far.store(COMMITS_MAX * UNITS_PER_COMMIT * STEP, Ordering::Relaxed);
     }
 
     /// Returns the stamp of the next commit: who begins here sees all that has committed by now.
     #[inline]
     pub(crate) fn now(&self) -> Stamp {
         // Acquire: [commit-order] what those with smaller stamps have announced before they took them is visible.
-        Stamp(self.0.load(Ordering::Acquire))
+        Stamp(self.0.next.load(Ordering::Acquire))
     }
 
     /// Returns whether so many have committed since `stamp` was the next one that what they have overwritten is about to leave the cache.
@@ -143,33 +166,28 @@ impl Clock {
         let now = self.now();
         let since = stamp.max(Stamp::first_of(now.tid().epoch()));
         // Saturating: `stamp` may have been read behind a later one.
-        now.get().saturating_sub(since.get()) >= COMMITS_MAX * STEP
+        now.get().saturating_sub(since.get()) >= self.0.far.load(Ordering::Relaxed)
     }
 
-    /// Takes the stamp of a transaction that has written.
+    /// Takes the stamp of a transaction that has written, and as many units of the clock, for a commit in this epoch. All of them come after the
+    /// epochs before; where later ones have begun, or this one's units are used up, they do not lie in the epoch.
     #[inline]
-    pub(crate) fn take(&self) -> Stamp {
+    pub(crate) fn take_in(&self, epoch: Epoch, units: u64) -> Stamp {
         // AcqRel: [commit-order].
-        Stamp(self.0.fetch_add(STEP, ordering_of(Step::OrderOfStamps, Ordering::AcqRel)))
+        let ordering = ordering_of(Step::OrderOfStamps, Ordering::AcqRel);
+        Stamp(take_place(&self.0.next, Stamp::first_of(epoch).get(), units * STEP, ordering))
     }
 
-    /// The same for a commit in this epoch. `None` where stamps of a later epoch are given out, or this one's are used up.
-    #[inline]
-    pub(crate) fn take_in(&self, epoch: Epoch) -> Option<Stamp> {
-        loop {
-            let stamp = self.take();
-            if stamp >= Stamp::first_of(epoch) {
-                return (stamp.tid().epoch() == epoch).then_some(stamp);
-            }
-            // AcqRel: [commit-order].
-            self.0.fetch_max(Stamp::first_of(epoch).get(), Ordering::AcqRel);
-        }
+    /// Returns the stamp of a snapshot: all that has committed before is shown, and none that takes its stamp later.
+    pub(crate) fn snapshot_stamp(&self) -> Stamp {
+        // AcqRel: [commit-order] as if a stamp was taken: who takes a later one sees what the caller has done before.
+        Stamp(self.0.next.fetch_add(0, Ordering::AcqRel)).before()
     }
 
     /// Stamps are later than this one from now on.
     pub(crate) fn pass(&self, stamp: Stamp) {
         // AcqRel: [commit-order].
-        self.0.fetch_max(stamp.get() + STEP, Ordering::AcqRel);
+        self.0.next.fetch_max(stamp.get() + STEP, Ordering::AcqRel);
     }
 
     /// Returns a stamp for a transaction that has announced its commit and has written nothing.
@@ -187,29 +205,45 @@ impl Clock {
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests {
+    use ensilo_log::Place;
+
     use super::*;
 
     const EPOCH: Epoch = Epoch::new(7);
 
+    fn takes_in(clock: &Clock, epoch: u64, units: u64) -> Option<Stamp> {
+        let stamp = clock.take_in(Epoch::new(epoch), units);
+        Place::new(stamp.tid().get(), units).lies_in(Epoch::new(epoch)).then_some(stamp)
+    }
+
     #[test]
     fn stamps_follow_the_epochs_and_never_go_back() {
         let clock = Clock::new();
-        let [first, second] = [(); 2].map(|()| clock.take_in(EPOCH).unwrap());
-        assert!(first < second && first.tid().epoch() == EPOCH && second.tid().epoch() == EPOCH);
+        let [first, second] = [3, 1].map(|units| takes_in(&clock, 7, units).unwrap());
+        assert_eq!(second.get() - first.get(), 3 * STEP);
+        assert!(first.tid().epoch() == EPOCH && second.tid().epoch() == EPOCH);
         assert!(Tid::before(EPOCH) < first.tid() && first.tid() < second.tid());
         assert_eq!((Stamp::of(first.tid()), Stamp::of(second.tid())), (first, second));
-        let later = clock.take_in(Epoch::new(9)).unwrap();
+        let later = takes_in(&clock, 9, 1).unwrap();
         assert!(later > second && later.tid().epoch() == Epoch::new(9));
-        assert_eq!(clock.take_in(Epoch::new(8)), None, "its time is over");
+        assert_eq!(takes_in(&clock, 8, 1), None, "its time is over");
     }
 
     #[test]
     fn an_epoch_without_stamps_left_ends() {
         let clock = Clock::new();
-        let taken = std::iter::from_fn(|| clock.take_in(EPOCH)).count() as u64;
+        let taken = std::iter::from_fn(|| takes_in(&clock, 7, 1)).count() as u64;
         assert_eq!(taken, Tid::PER_EPOCH);
-        assert_eq!(clock.take_in(EPOCH), None);
-        assert!(clock.take_in(Epoch::new(8)).is_some_and(|stamp| stamp.tid() > Tid::before(Epoch::new(8))));
+        assert_eq!(takes_in(&clock, 7, 1), None);
+        assert!(takes_in(&clock, 8, 1).is_some_and(|stamp| stamp.tid() > Tid::before(Epoch::new(8))));
+    }
+
+    #[test]
+    fn a_snapshot_lies_between_the_stamps_before_and_after() {
+        let clock = Clock::new();
+        let before = clock.take_in(EPOCH, 5);
+        let snapshot = clock.snapshot_stamp();
+        assert!(before < snapshot && snapshot < clock.take_in(EPOCH, 1));
     }
 
     #[test]
@@ -227,6 +261,6 @@ mod tests {
         let recovered = Stamp::of(Tid::before(EPOCH).next_in(EPOCH).unwrap());
         clock.pass(recovered);
         assert!(clock.now() > recovered);
-        assert!(clock.take_in(EPOCH).is_some_and(|stamp| stamp > recovered));
+        assert!(takes_in(&clock, 7, 1).is_some_and(|stamp| stamp > recovered));
     }
 }

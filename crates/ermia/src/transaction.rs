@@ -107,6 +107,8 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     pub(crate) fn roll_back(&mut self) {
         let reason = self.context.doomed.take().map_or(AbortReason::User, |abort| abort.reason());
         self.context.counters.count_abort(reason);
+        // Behind a panic.
+        self.context.skip_place(self.guard.participant());
         self.entry.set_aborted();
         for at in (0..self.context.writes.len()).rev() {
             let write = self.context.writes[at];

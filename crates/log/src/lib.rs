@@ -25,6 +25,7 @@ pub use recovery::{
     inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{
-    Callback, EpochClock, ForeignAfter, Log, LogError, LogOptions, LogStatistics, LogWriter, ReserveError,
-    Stored, Watcher, call_foreign, is_in_foreign_code, survive,
+    Callback, EpochClock, ForeignAfter, Log, LogError, LogOptions, LogStatistics, LogWriter, Place,
+    RECORD_BYTES_MAX, ReserveError, Ring, Stored, UNIT_BYTES, UNITS_PER_EPOCH, Watcher, call_foreign,
+    is_in_foreign_code, survive, take_place,
 };

@@ -51,7 +51,7 @@ impl Stage {
     pub(super) fn record<I: Isolation>(&self, row: u64) -> Oid {
         let participant = self.shared.epochs.participant();
         let guard = participant.pin();
-        let stamp = self.shared.clock.take_in(self.shared.epochs.global_epoch()).unwrap();
+        let stamp = self.shared.clock.take_in(self.shared.epochs.global_epoch(), 1);
         let version = Version::<I>::allocate(&guard, TableId(1), ROW_BYTES, Author::At(stamp), None).unwrap();
         version.record().store_row([row].into_iter(), ROW_BYTES);
         let oid = self.store.records().take_one().unwrap();

@@ -20,14 +20,13 @@
 //! One edge, `[publish]`: the store of the published word with Release, its load with Acquire. The seal is
 //! part of the same word.
 
-use std::cell::UnsafeCell;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use super::memory::Memory;
 use crate::format::BLOCK_HEADER_BYTES;
 
 /// Bytes before the payload.
@@ -131,6 +130,15 @@ impl Filling {
         // belong to this half, of which there is one (I1); `&mut self` is borrowed as long as the slice
         // lives.
         unsafe { self.shared.memory.slice_mut(HEADROOM + self.cursor..HEADROOM + self.capacity) }
+    }
+
+    /// Returns what was written of the transaction that was begun.
+    #[inline]
+    pub(crate) fn unpublished(&mut self) -> &mut [u8] {
+        let from = HEADROOM + Published(self.word).length();
+        // SAFETY: the bytes lie behind the published length, so that by I2 they belong to this half, of which
+        // there is one (I1); `&mut self` is borrowed as long as the slice lives.
+        unsafe { self.shared.memory.slice_mut(from..HEADROOM + self.cursor) }
     }
 
     /// Says that the next `bytes` bytes were written.
@@ -253,53 +261,5 @@ impl fmt::Debug for Filling {
 impl fmt::Debug for Draining {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Draining").field("shared", &self.shared).field("taken", &self.taken).finish()
-    }
-}
-
-/// Bytes that two halves share, each its own part of them.
-struct Memory {
-    bytes: Box<[UnsafeCell<u8>]>,
-    /// For the model: one cell per byte, which finds accesses that are not ordered.
-    #[cfg(all(loom, test))]
-    accesses: Vec<loom::cell::UnsafeCell<()>>,
-}
-
-// SAFETY: shared access reaches the bytes only through `slice_mut`, whose callers promise that nobody else
-// has these bytes.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    fn new(len: usize) -> Memory {
-        let zeros = vec![0u8; len].into_boxed_slice();
-        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box comes from `Box::into_raw`, so that it
-        // can be freed as it is.
-        let bytes = unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) };
-        Memory {
-            bytes,
-            #[cfg(all(loom, test))]
-            accesses: (0..len).map(|_| loom::cell::UnsafeCell::new(())).collect(),
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The bytes at `range`.
-    ///
-    /// # Safety
-    /// As long as the slice lives, nobody else reads or writes these bytes.
-    #[inline]
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the bytes are cells; the caller promises that nobody else has them"
-    )]
-    unsafe fn slice_mut(&self, range: Range<usize>) -> &mut [u8] {
-        #[cfg(all(loom, test))]
-        self.accesses[range.clone()].iter().for_each(|access| access.with_mut(|_| ()));
-        let cells = &self.bytes[range];
-        // SAFETY: the cells are bytes of this memory, which `&self` keeps; by the caller's promise nobody
-        // else has them.
-        unsafe { std::slice::from_raw_parts_mut(UnsafeCell::raw_get(cells.as_ptr()), cells.len()) }
     }
 }

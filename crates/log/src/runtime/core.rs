@@ -11,6 +11,7 @@ use super::files::Files;
 use super::leadership::Led;
 use super::notifier::{Notifier, Sleep};
 use super::partition::LogPartition;
+use super::ring::Ring;
 use super::statistics::{Counters, LogStatistics};
 use super::writer_state::WriterState;
 
@@ -21,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) writer_state: Arc<WriterState>,
     /// By logger.
     pub(crate) partitions: Vec<Arc<LogPartition>>,
+    pub(crate) ring: Arc<Ring>,
     /// By logger.
     pub(crate) counters: Vec<Counters>,
     pub(crate) durable: Durable,
@@ -33,13 +35,24 @@ impl Core {
     pub(crate) fn new(
         epochs: Arc<Epochs>,
         partitions: Vec<Arc<LogPartition>>,
+        ring: Arc<Ring>,
         durable: Durable,
         clock: Clock,
         files: Files,
     ) -> Core {
         let counters = partitions.iter().map(|_| Counters::default()).collect();
         let writer_state = Arc::new(WriterState::new());
-        Core { epochs, writer_state, partitions, counters, durable, clock, files, failure: OnceLock::new() }
+        Core {
+            epochs,
+            writer_state,
+            partitions,
+            ring,
+            counters,
+            durable,
+            clock,
+            files,
+            failure: OnceLock::new(),
+        }
     }
 
     /// Ends the log for good: nothing is acknowledged any more, and every wait ends with the error. The first
@@ -66,6 +79,7 @@ impl Core {
     pub(crate) fn end(&self, error: &LogError) {
         self.durable.end(error);
         self.partitions.iter().for_each(|partition| partition.pool.fail(error));
+        self.ring.end(error);
     }
 
     /// There may be a reason for a round, of which the leader knows if it is about to make one.
@@ -84,12 +98,13 @@ impl Core {
         let is_after = |partition: &Arc<LogPartition>| {
             partition.largest_epoch() >= frontier || partition.pending() != Some(0)
         };
-        self.partitions.iter().any(is_after)
+        // The segments before the frontier were drained.
+        self.ring.is_pending() || self.partitions.iter().any(is_after)
     }
 
     /// Returns whether somebody waits for what another round can make durable.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.durable.is_waited_for(self.epochs.global_epoch())
+        self.ring.is_waited_for() || self.durable.is_waited_for(self.epochs.global_epoch())
     }
 
     pub(crate) fn statistics(&self) -> LogStatistics {
@@ -99,8 +114,8 @@ impl Core {
             ..LogStatistics::default()
         };
         self.counters.iter().for_each(|counts| counts.add_to(&mut statistics));
-        for partition in &self.partitions {
-            let pressure = partition.pool.pressure();
+        let pools = self.partitions.iter().map(|partition| partition.pool.pressure());
+        for pressure in pools.chain([self.ring.pressure()]) {
             statistics.buffer_waits += pressure.waits;
             statistics.buffer_wait_time += pressure.waited;
         }

@@ -24,6 +24,7 @@ use super::notifier::Sleep;
 use super::options::{EpochClock, LogOptions};
 use super::partition::LogPartition;
 use super::pool::Pool;
+use super::ring::Ring;
 use super::statistics::LogStatistics;
 use super::writer::LogWriter;
 use crate::format::EPOCH_END;
@@ -63,9 +64,10 @@ impl Log {
         assert!(!first.is_empty(), "a log without loggers");
         let pool = || Pool::new(options.buffer_bytes, options.buffers_per_logger);
         let partitions: Vec<_> = first.iter().map(|_| Arc::new(LogPartition::new(pool()))).collect();
+        let ring = Log::new_ring(&partitions, &epochs, options.buffer_bytes * options.buffers_per_logger);
         let durable = Durable::new(partitions.len(), first_epoch);
         let clock = Clock::new(Arc::clone(&epochs), options.clock);
-        let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
+        let core = Arc::new(Core::new(epochs, partitions, ring, durable, clock, files));
         let mut loggers = (0..).zip(first).map(|(index, file)| {
             Logger::new(Arc::clone(&core), index, file, options.compression, first_epoch)
         });
@@ -90,11 +92,24 @@ impl Log {
     pub fn read_only(disk: Arc<dyn Disk>, epochs: Arc<Epochs>) -> Arc<Log> {
         let (files, _) = Files::new(disk, NewGeneration::none(), 0);
         let partitions = vec![Arc::new(LogPartition::new(Pool::new(0, 1)))];
+        let ring = Log::new_ring(&partitions, &epochs, 0);
         let durable = Durable::new(partitions.len(), EPOCH_END);
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
-        let core = Arc::new(Core::new(epochs, partitions, durable, clock, files));
+        let core = Arc::new(Core::new(epochs, partitions, ring, durable, clock, files));
         core.fail(LogError::ReadOnly);
         Arc::new(Log::new(core, Leadership::new(None)))
+    }
+
+    /// Returns the central log buffer of loggers that have room for so many bytes each.
+    fn new_ring(
+        partitions: &[Arc<LogPartition>],
+        epochs: &Arc<Epochs>,
+        bytes_per_logger: usize,
+    ) -> Arc<Ring> {
+        let (epochs, leading) = (Arc::clone(epochs), Arc::clone(&partitions[0]));
+        let wake = move || leading.notifier.notify(Sleep::Long, |signals| signals.look = true);
+        let bytes = bytes_per_logger * partitions.len();
+        Arc::new(Ring::new(partitions.len(), bytes, move || epochs.complete_frontier(), wake))
     }
 
     fn new(core: Arc<Core>, leadership: Leadership<Leader>) -> Log {
@@ -108,6 +123,12 @@ impl Log {
         let partition = self.core.partitions.iter().min_by_key(|partition| partition.pool.writers());
         let partition = partition.unwrap_or(&self.core.partitions[0]);
         LogWriter::new(Arc::clone(partition), Arc::clone(&self.core.writer_state))
+    }
+
+    /// Returns the central log buffer, for an engine whose commits are in one order.
+    #[must_use]
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.core.ring
     }
 
     /// Returns the durable epoch: all transactions of it and of earlier ones are stored.
@@ -219,6 +240,7 @@ impl Log {
     pub fn close(&self) -> Result<(), LogError> {
         self.core.writer_state.stop();
         self.core.partitions.iter().for_each(|partition| partition.pool.fail(&LogError::Closed));
+        self.core.ring.fail(&LogError::Closed);
         self.core.partitions[0].notifier.notify(Sleep::Short, |signals| signals.end = true);
         self.core.clock.end();
         // Held until the end: a second caller waits for the first.

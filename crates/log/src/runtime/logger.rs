@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ensilo_epoch::Epoch;
 
 use super::batch::{Batcher, BlockMetadata};
+use super::buffer::Taken;
 use super::core::Core;
 use super::durable::StoredRound;
 use super::error::LogError;
@@ -17,6 +18,7 @@ use super::leadership::Led;
 use super::log_file::LogFile;
 use super::notifier::{RoundRequest, Sleep};
 use super::partition::{LogPartition, Which};
+use super::ring::RingReader;
 use super::tail::Tail;
 use crate::format::{BlockEnd, Compression};
 
@@ -28,6 +30,7 @@ pub(crate) struct Logger {
     index: usize,
     tail: Tail,
     batcher: Batcher,
+    ring: RingReader,
 }
 
 impl Logger {
@@ -41,6 +44,7 @@ impl Logger {
         Logger {
             partition: Arc::clone(&core.partitions[index]),
             tail: Tail::new(Arc::clone(&core), index, file, first_epoch),
+            ring: RingReader::new(Arc::clone(&core.ring), index),
             core,
             index,
             batcher: Batcher::new(compression),
@@ -107,17 +111,27 @@ impl Logger {
     }
 
     fn write(&mut self, which: Which, last: Option<(Epoch, BlockEnd)>) -> Result<(), LogError> {
-        let Logger { core, partition, tail, batcher, .. } = self;
+        let Logger { core, partition, tail, batcher, ring, .. } = self;
+        let frontier = last.map(|(frontier, _)| frontier);
         partition.drain(which, |taken| {
             // Read after what was published was taken: no entry in it has a later epoch.
             let global_epoch = core.epochs.global_epoch();
             if !taken.is_empty() {
                 partition.note_written(global_epoch);
             }
+            let mut taken: Vec<Taken<'_>> = taken;
+            // Between rounds nothing: a segment is drained whole.
+            if let Some(frontier) = frontier {
+                taken.extend(ring.gather(frontier));
+            }
             let epochs = (tail.mark, global_epoch);
             let metadata = BlockMetadata { epochs, durable_epoch: core.durable.epoch(), last };
-            batcher.append(tail, taken, &metadata)?;
+            batcher.append(tail, &mut taken, &metadata)?;
             tail.flush()
-        })
+        })?;
+        if let Some(frontier) = frontier {
+            ring.finish(frontier);
+        }
+        Ok(())
     }
 }

@@ -75,18 +75,17 @@ impl LogPartition {
     pub(crate) fn drain<R, E>(
         &self,
         which: Which,
-        write: impl FnOnce(&mut [Taken<'_>]) -> Result<R, E>,
+        write: impl FnOnce(Vec<Taken<'_>>) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut open = self.open.lock();
         // The inbox first: a buffer that was delivered before a commit ended is then among the open ones.
         open.append(&mut self.inbox.lock());
-        let mut taken: Vec<_> = open
+        let taken: Vec<_> = open
             .iter_mut()
             .filter(|draining| which == Which::All || draining.is_sealed())
             .filter_map(Draining::take)
             .collect();
-        let written = write(&mut taken)?;
-        drop(taken);
+        let written = write(taken)?;
         for draining in std::mem::take(&mut *open) {
             match draining.into_buffer() {
                 Ok(buffer) => self.pool.give_back(buffer),

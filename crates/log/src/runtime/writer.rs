@@ -157,6 +157,29 @@ impl LogWriter {
         self.write(encode_left_out);
     }
 
+    /// Gives the transaction that was begun another TID.
+    #[inline]
+    pub fn set_tid(&mut self, tid: u64) {
+        let bytes = tid.to_le_bytes();
+        if let Some(entry) = &mut self.filling {
+            entry.unpublished()[..bytes.len()].copy_from_slice(&bytes);
+        }
+    }
+
+    /// Returns the log entry of the transaction that was begun, for the central log buffer
+    /// ([`Ring::fill`](super::Ring::fill)) in the place of [`LogWriter::publish`]. Empty if it has no writes.
+    ///
+    /// # Panics
+    /// As [`LogWriter::publish`].
+    #[inline]
+    pub fn entry(&mut self) -> &[u8] {
+        assert_no_writes(self.announced);
+        match &mut self.filling {
+            Some(filling) if self.is_begun => filling.unpublished(),
+            _ => &[],
+        }
+    }
+
     /// Gives the transaction to the log: a logger may take it from now on.
     ///
     /// # Panics

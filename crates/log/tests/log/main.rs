@@ -8,6 +8,7 @@ mod failures;
 mod full_disk;
 mod leading;
 mod rig;
+mod ring;
 mod rotation;
 mod scan;
 mod waiting;
