@@ -38,6 +38,9 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     const IS_TRANSACTIONAL: bool = true;
     /// Whether what commits can be logged, so that a database in a directory can use the engine.
     const LOGS: bool = true;
+    /// Whether it can log every write by itself, to measure what that costs.
+    #[doc(hidden)]
+    const LOGS_OPERATIONS: bool = false;
     /// Whether transactions can be [prepared](crate::Write::prepare).
     const TWO_PHASE_COMMIT: bool = false;
     /// Whether rows leave memory for the [disk](EngineOptions::cold_place) under the memory limit, and come back when they are used.

@@ -197,6 +197,14 @@ impl Options {
         self
     }
 
+    /// Lets every write take a place in the log by itself, beside that of its transaction. For measurements; ERMIA's
+    /// engine alone can do it.
+    #[doc(hidden)]
+    pub fn log_operations(mut self) -> Self {
+        self.durable.logs_operations = true;
+        self
+    }
+
     /// Sets how checkpoints are compressed. By default they are not. Compression needs the feature `lz4`, and
     /// only programs with that feature can open a database with a compressed checkpoint.
     pub fn checkpoint_compression(mut self, compression: Compression) -> Self {

@@ -124,6 +124,7 @@ impl<I: Isolation> Ermia<I> {
 // SAFETY: an engine keeps its epochs, and a session's participant is one of these.
 unsafe impl<I: Isolation> Engine for Ermia<I> {
     const EVICTS: bool = true;
+    const LOGS_OPERATIONS: bool = true;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 
     type Store = ErmiaStore;
@@ -191,8 +192,6 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     }
 
     fn start_log(&self, log: Arc<Log>) {
-        // Stamps that were taken before have no place in the log: none may lie in an epoch of those that have.
-        self.shared.epochs.advance_past(self.shared.epochs.global_epoch());
         self.shared.clock.count_log_units();
         assert!(self.shared.log.set(log).is_ok(), "an engine has one log");
     }

@@ -69,11 +69,13 @@ impl<I: Isolation> Write for Transaction<'_, I> {
     type Prepared = NeverPrepared;
 
     fn patch(&mut self, found: ErmiaHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
-        self.patch_found(found, words)
+        self.patch_found(found, words)?;
+        self.log_operation()
     }
 
     fn put(&mut self, found: ErmiaHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
-        self.put_found(found, row, len_bytes)
+        self.put_found(found, row, len_bytes)?;
+        self.log_operation()
     }
 
     fn insert(
@@ -83,7 +85,8 @@ impl<I: Isolation> Write for Transaction<'_, I> {
         row: &[u64],
         len_bytes: usize,
     ) -> Result<bool, Abort> {
-        self.insert_row(store, key, row, len_bytes)
+        let is_new = self.insert_row(store, key, row, len_bytes)?;
+        if is_new { self.log_operation().map(|()| true) } else { Ok(false) }
     }
 
     fn peek<R>(
@@ -98,7 +101,8 @@ impl<I: Isolation> Write for Transaction<'_, I> {
     }
 
     fn delete(&mut self, found: ErmiaHandle) -> Result<(), Abort> {
-        self.delete_found(found)
+        self.delete_found(found)?;
+        self.log_operation()
     }
 
     fn commit(self) -> Result<Committed, Abort> {

@@ -25,8 +25,9 @@ use ensilo_log::{
 use crate::commit::CommitStop;
 use crate::context::{Context, WriteEntry};
 use crate::isolation::Isolation;
-use crate::stamp::Author;
+use crate::stamp::{Author, Clock};
 use crate::store::ErmiaStore;
+use crate::transaction::Transaction;
 use crate::version::Version;
 
 /// A session's way into the log.
@@ -39,11 +40,19 @@ pub(crate) struct SessionLog {
     place: Option<Place>,
     /// The words that a write has changed, with their indexes.
     changed: Vec<(u32, u64)>,
+    /// Whether every write takes a place by itself.
+    logs_operations: bool,
 }
 
 impl SessionLog {
     pub(crate) fn new(log: &Log) -> Self {
-        SessionLog { writer: log.writer(), ring: Arc::clone(log.ring()), place: None, changed: Vec::new() }
+        SessionLog {
+            writer: log.writer(),
+            ring: Arc::clone(log.ring()),
+            place: None,
+            changed: Vec::new(),
+            logs_operations: log.logs_operations(),
+        }
     }
 
     fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
@@ -107,6 +116,14 @@ impl SessionLog {
         self.ring.skip(place, &[], move_commit);
     }
 
+    /// Copies the entry that was prepared, of a write alone, to a place of its own. What is replayed is the entry of the transaction.
+    fn copy_operation(&mut self, clock: &Clock, epoch: Epoch, participant: &Participant) {
+        let units = Place::units_for(self.writer.entry().len());
+        let stamp = clock.take_in(epoch, units);
+        let place = Place::new(stamp.tid().get(), units);
+        self.ring.skip(place, self.writer.entry(), |epoch| participant.move_commit(epoch));
+    }
+
     /// Fills the place of a commit that has come to nothing, if there is one.
     #[inline]
     fn skip(&mut self, participant: &Participant) {
@@ -154,6 +171,37 @@ impl<I: Isolation> Context<I> {
         }
     }
 
+    /// Returns whether every write takes a place in the log by itself.
+    #[inline]
+    fn logs_operations(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.logs_operations)
+    }
+
+    /// Logs the newest write by itself, within a commit of this epoch.
+    fn log_operation(
+        &mut self,
+        clock: &Clock,
+        epoch: Epoch,
+        participant: &Participant,
+    ) -> Result<(), CommitStop> {
+        let Some(write) = self.writes.last().copied() else { return Ok(()) };
+        // SAFETY: as in `logged_writes`.
+        let table = unsafe { write.store.as_ref() }.id();
+        let bytes = write_bytes_max(self.key(write.key).len(), write.version.row().len_bytes());
+        if !table.is_logged() {
+            return Ok(());
+        }
+        self.reserve_log(transaction_bytes(1) + bytes)?;
+        if let Some(mut log) = self.log.take() {
+            let full_rows_before = log.writer.full_rows_before();
+            log.writer.begin(0, 1);
+            log.add(&write, table.0, self.key(write.key), full_rows_before);
+            log.copy_operation(clock, epoch, participant);
+            self.log = Some(log);
+        }
+        Ok(())
+    }
+
     /// Prepares the log entry, for which there is room. The epoch of the commit was read. Returns how many units of the clock it takes.
     pub(crate) fn prepare_log(&mut self) -> u64 {
         // Taken out so that the sets can be read meanwhile.
@@ -197,6 +245,38 @@ impl<I: Isolation> Context<I> {
     #[cold]
     pub(crate) fn wait_for_log(&self) -> Result<(), Abort> {
         self.log.as_ref().map_or(Ok(()), SessionLog::wait)
+    }
+}
+
+impl<I: Isolation> Transaction<'_, I> {
+    /// Logs the newest write by itself, where every write is: ERMIA's evaluation (figure 10) compares that with one place for each
+    /// transaction.
+    #[inline]
+    pub(crate) fn log_operation(&mut self) -> Result<(), Abort> {
+        if self.context.logs_operations() { self.log_newest_write() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn log_newest_write(&mut self) -> Result<(), Abort> {
+        loop {
+            let participant = self.guard.participant();
+            participant.begin_commit();
+            let epoch = participant.global_epoch();
+            // The last epoch has no places; the commit says so.
+            let logged = if epoch < Epoch::LAST {
+                self.context.log_operation(&self.shared.clock, epoch, participant)
+            } else {
+                Ok(())
+            };
+            participant.end_commit();
+            match logged {
+                Ok(()) => return Ok(()),
+                Err(CommitStop::Abort(abort)) => return Err(self.doom(abort)),
+                Err(CommitStop::LogFull | CommitStop::NoStamp(_)) => {
+                    self.context.wait_for_log().map_err(|abort| self.doom(abort))?;
+                }
+            }
+        }
     }
 }
 

@@ -29,6 +29,8 @@ pub struct DatabaseOptions {
     pub has_no_checkpoints: bool,
     /// Whether the log is compressed by LZ4.
     pub is_log_compressed: bool,
+    /// Whether every write takes a place in the log by itself.
+    pub logs_operations: bool,
     /// Whether checkpoints are compressed by LZ4.
     pub is_checkpoint_compressed: bool,
     /// How many bytes of a checkpoint are written between two syncs.
@@ -106,6 +108,9 @@ impl DatabaseOptions {
         if self.is_log_compressed {
             options = options.log_compression(Compression::Lz4);
         }
+        if self.logs_operations {
+            options = options.log_operations();
+        }
         if self.is_checkpoint_compressed {
             options = options.checkpoint_compression(Compression::Lz4);
         }
@@ -129,6 +134,7 @@ impl DatabaseOptions {
             "checkpoint_interval_seconds": self.checkpoint_interval.map(|interval| interval.as_secs_f64()),
             "no_checkpoints": self.has_no_checkpoints,
             "log_compression": self.is_log_compressed.then_some("lz4"),
+            "logging": self.logs_operations.then_some("per-operation"),
             "checkpoint_compression": self.is_checkpoint_compressed.then_some("lz4"),
             "checkpoint_sync_bytes": self.checkpoint_sync_bytes,
             "checkpoint_bytes_per_second": self.checkpoint_bytes_per_second,

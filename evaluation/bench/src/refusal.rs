@@ -54,6 +54,17 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
 
 /// Why what is logged does not go with the rest.
 fn refused_log(options: &BenchmarkOptions) -> Option<String> {
+    if options.database.logs_operations {
+        if !options.system.is_ermia() {
+            return Some(format!(
+                "--logging per-operation: {} logs per transaction alone",
+                options.system.name()
+            ));
+        }
+        if options.storage.is_none() {
+            return Some("--logging per-operation: with --memory nothing is logged".to_owned());
+        }
+    }
     let name = options.log_records.name();
     if options.log_records == LogRecords::Patches {
         return None;

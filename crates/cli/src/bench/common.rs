@@ -50,6 +50,15 @@ impl From<LogRecordsArgument> for LogRecords {
     }
 }
 
+/// How often a transaction goes to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LoggingArgument {
+    /// Once, with all that it has written
+    PerTransaction,
+    /// With every write, and once more when it commits, to measure what that costs (ERMIA's figure 10)
+    PerOperation,
+}
+
 /// The product's engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineArgument {
@@ -183,6 +192,10 @@ pub(super) struct Common {
     #[arg(long, value_enum, default_value = "patches", conflicts_with = "memory")]
     log_records: LogRecordsArgument,
 
+    /// How often a transaction takes a place in the log of ERMIA's engine
+    #[arg(long, value_enum, default_value = "per-transaction", conflicts_with = "memory")]
+    logging: LoggingArgument,
+
     /// Make no checkpoints: the log goes back to the beginning (SiloR's LogSilo)
     #[arg(long, conflicts_with_all = ["memory", "checkpoint_interval"])]
     no_checkpoints: bool,
@@ -270,6 +283,7 @@ impl Common {
                 checkpoint_interval: (!self.memory).then(|| self.checkpoint_interval()),
                 has_no_checkpoints: self.no_checkpoints,
                 is_log_compressed: self.log_compression.is_some(),
+                logs_operations: self.logging == LoggingArgument::PerOperation,
                 is_checkpoint_compressed: self.checkpoint_compression.is_some(),
                 checkpoint_sync_bytes: self.checkpoint_sync_mib.map(|mib| mib << 20),
                 checkpoint_bytes_per_second: self.checkpoint_mib_per_second.map(|mib| mib << 20),

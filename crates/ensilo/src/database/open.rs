@@ -71,6 +71,7 @@ impl Options {
         if !E::LOGS {
             return Err(Error::NotDurable);
         }
+        require(E::LOGS_OPERATIONS || !self.durable.logs_operations, "log_operations", "of ERMIA's engine")?;
         Database::open_on(self, disk, directory.into())
     }
 }

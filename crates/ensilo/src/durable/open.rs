@@ -200,6 +200,7 @@ fn log_options(options: &Options) -> LogOptions {
         buffers_per_logger: durable.log_buffers,
         file_bytes: durable.log_file_bytes,
         compression: durable.log_compression,
+        logs_operations: durable.logs_operations,
         clock: match options.epoch_interval {
             Some(interval) => EpochClock::Fixed(interval),
             None => EpochClock::ByLoggers { max: EPOCH_INTERVAL_MAX },

@@ -13,6 +13,7 @@ pub(crate) struct DurableOptions {
     pub(crate) log_file_bytes: u64,
     pub(crate) log_buffers: usize,
     pub(crate) log_compression: Compression,
+    pub(crate) logs_operations: bool,
     pub(crate) checkpoint: CheckpointOptions,
     pub(crate) recovery_threads: usize,
 }
@@ -51,6 +52,7 @@ impl Default for DurableOptions {
             log_file_bytes: 64 << 20,
             log_buffers: 32,
             log_compression: Compression::None,
+            logs_operations: false,
             checkpoint: CheckpointOptions {
                 is_automatic: true,
                 interval: Duration::from_secs(60),

@@ -38,6 +38,7 @@ use crate::recovery::NewGeneration;
 pub struct Log {
     core: Arc<Core>,
     leadership: Arc<Leadership<Leader>>,
+    logs_operations: bool,
     threads: Monitor<Vec<JoinHandle<()>>>,
     /// Those of `threads`, also while these are waited for.
     thread_ids: Monitor<Vec<ThreadId>>,
@@ -72,7 +73,7 @@ impl Log {
             Logger::new(Arc::clone(&core), index, file, options.compression, first_epoch)
         });
         let leader = loggers.next().map(|logger| Leader::new(logger, first_epoch));
-        let log = Arc::new(Log::new(Arc::clone(&core), Leadership::new(leader)));
+        let log = Arc::new(Log::new(Arc::clone(&core), Leadership::new(leader), options.logs_operations));
         let leadership = Arc::clone(&log.leadership);
         log.spawn("log-0", move |core| leadership.lead(core))?;
         for (number, logger) in (1..).zip(loggers) {
@@ -97,7 +98,7 @@ impl Log {
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
         let core = Arc::new(Core::new(epochs, partitions, ring, durable, clock, files));
         core.fail(LogError::ReadOnly);
-        Arc::new(Log::new(core, Leadership::new(None)))
+        Arc::new(Log::new(core, Leadership::new(None), false))
     }
 
     /// Returns the central log buffer of loggers that have room for so many bytes each.
@@ -112,9 +113,15 @@ impl Log {
         Arc::new(Ring::new(partitions.len(), bytes, move || epochs.complete_frontier(), wake))
     }
 
-    fn new(core: Arc<Core>, leadership: Leadership<Leader>) -> Log {
+    fn new(core: Arc<Core>, leadership: Leadership<Leader>, logs_operations: bool) -> Log {
         let leadership = Arc::new(leadership);
-        Log { core, leadership, threads: Monitor::new(Vec::new()), thread_ids: Monitor::new(Vec::new()) }
+        Log {
+            core,
+            leadership,
+            logs_operations,
+            threads: Monitor::new(Vec::new()),
+            thread_ids: Monitor::new(Vec::new()),
+        }
     }
 
     /// Returns a writer for one more worker. Each logger has as many workers as any other, or one less.
@@ -129,6 +136,12 @@ impl Log {
     #[must_use]
     pub fn ring(&self) -> &Arc<Ring> {
         &self.core.ring
+    }
+
+    /// Returns [`LogOptions::logs_operations`].
+    #[must_use]
+    pub fn logs_operations(&self) -> bool {
+        self.logs_operations
     }
 
     /// Returns the durable epoch: all transactions of it and of earlier ones are stored.

@@ -19,6 +19,9 @@ pub struct LogOptions {
     pub compression: Compression,
     /// When the global epoch moves on.
     pub clock: EpochClock,
+    /// Whether every write takes a place in the central log buffer by itself, beside that of its transaction, to
+    /// measure what that costs. For an engine that uses the buffer.
+    pub logs_operations: bool,
 }
 
 impl Default for LogOptions {
@@ -31,6 +34,7 @@ impl Default for LogOptions {
             file_bytes: 64 << 20,
             compression: Compression::None,
             clock: EpochClock::default(),
+            logs_operations: false,
         }
     }
 }

@@ -1,17 +1,17 @@
 //! The series of the experiments of ERMIA (*Fast Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016, §1 and §4).
 //!
 //! What a worker could not commit it gives up and goes on to its next transaction, as in the paper (`--retries 0`). CH-Q2* and AssetEval say that they
-//! read mostly, which has no effect on a request of Silo's engine that is not tried again. Left out: figure 10,
-//! which needs a log that takes every operation by itself, and 11, which shows where processor cycles go.
+//! read mostly, which has no effect on a request of Silo's engine that is not tried again. Left out: figure 11,
+//! which shows where processor cycles go.
 
 use super::description::{Point, Series};
 use super::paper::Paper;
-use crate::command::BenchCommand;
+use crate::command::{BenchCommand, Storage};
 use crate::sizes::Sizes;
 
 type SeriesOf = fn(&Sizes) -> Vec<Series>;
 
-pub(super) const SERIES: [(&str, SeriesOf); 9] = [
+pub(super) const SERIES: [(&str, SeriesOf); 10] = [
     ("ermia-1", figure_1),
     ("ermia-2", figure_2),
     ("ermia-5", figure_5),
@@ -20,6 +20,7 @@ pub(super) const SERIES: [(&str, SeriesOf); 9] = [
     ("ermia-7-tpce", figure_7_tpce),
     ("ermia-8", figure_8),
     ("ermia-9", figure_9),
+    ("ermia-10", figure_10),
     ("ermia-12", figure_12),
 ];
 
@@ -184,6 +185,15 @@ fn figure_9(sizes: &Sizes) -> Vec<Series> {
     ]
     .map(series)
     .to_vec()
+}
+
+fn figure_10(sizes: &Sizes) -> Vec<Series> {
+    let series = |(name, logging)| {
+        Series::over_workers(name, Paper::Unknown, &sizes.workers, |workers| {
+            tpcc(sizes, SI, workers).storage(Storage::LogInTmpfs).option("--logging", logging)
+        })
+    };
+    [("Per-transaction", "per-transaction"), ("Per-operation", "per-operation")].map(series).to_vec()
 }
 
 fn figure_12(sizes: &Sizes) -> Vec<Series> {

@@ -90,6 +90,7 @@ fn every_figure_and_section_is_there() {
         "ERMIA §4.4, figure 7",
         "ERMIA §4.4, figure 8",
         "ERMIA §4.4, figure 9",
+        "ERMIA §4.4, figure 10",
         "ERMIA §4.5, figure 12",
     ] {
         assert!(sources.iter().any(|source| source.contains(part)), "{part}");
