@@ -13,7 +13,9 @@
 //! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage.
 //! - Deleted keys leave the index.
 //! - Phantoms are found in both directions, see `certify`.
-//! - The log is that of Silo's engine, in epochs, see `log`, and not the one of §3.3. So each engine opens what the other has written.
+//! - The log manager's segments are epochs in memory, and not files (`ensilo_log::Ring`): on the disk the log is that of Silo's engine, so that
+//!   each engine opens what the other has written. Large entries are not divided into overflow blocks, nor large values written aside: such a
+//!   transaction logs all of it by a buffer of its session.
 //!
 //! # Layout
 //! ```text
