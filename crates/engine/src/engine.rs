@@ -165,8 +165,17 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         None
     }
 
-    /// Puts a row into a store on which no transaction has begun: an entry of an index, which follows from another row and has its
-    /// TID. Returns `false`, and has changed nothing, when the key exists.
+    /// Puts a row into a store that follows from what is on disk, with its TID: an entry of an index, which follows from another row, or a
+    /// record of a checkpoint. Returns `false`, and has changed nothing, when the key exists or the store was dropped.
+    ///
+    /// Transactions and snapshots may be under way, and other threads may put other rows. It is as if the row had been there all the
+    /// time: each of them sees it from now on. For that to be so the caller sees to it that
+    /// - the TID is of an epoch before the engine's first one;
+    /// - nobody has looked for the key before, by itself or in a range, or written it, but for the replay;
+    /// - nobody else puts the same key;
+    /// - no transaction is [prepared](crate::Write::prepare), which would keep what it has read by the nodes that hold it.
+    ///
+    /// A transaction that relies on other keys may find that what holds them has changed: it aborts, though nothing is wrong.
     ///
     /// # Errors
     /// [`OutOfMemory`].

@@ -33,6 +33,12 @@ pub enum Failpoint {
     BackupBegun,
     /// A backup has copied some bytes.
     BackupBytesCopied,
+    /// A thread that loads a checkpoint in the background takes a block next.
+    BackgroundBlockTaken,
+    /// A block of a checkpoint is read, and none of its rows is in memory.
+    CheckpointBlockRead,
+    /// All rows of a table are loaded, and its indexes have no entries yet.
+    TableRowsLoaded,
     /// A deleted record is locked, and leaves its tree next.
     UnhookBegun,
     /// A transaction that prepares has registered one of the records and nodes that it relies on.

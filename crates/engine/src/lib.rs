@@ -73,7 +73,9 @@
 //! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once, by the rules
 //!   of [`Replay`](ensilo_log::Replay). It makes the stores whose ids it meets; the stores of indexes are not among
 //!   them, and come afterwards by [`Engine::new_store`] and [`Engine::derive`]. It takes patches, also in an engine that
-//!   never logs any: files do not say which engine has written them. No transaction has begun by then.
+//!   never logs any: files do not say which engine has written them. No transaction has begun by then. Where the log
+//!   alone is replayed, the records of the checkpoint come later, one by one and beside transactions, by
+//!   [`Engine::derive`]; [`Recovered::deleted`] says which of them must not.
 
 mod abort;
 mod cold_counters;

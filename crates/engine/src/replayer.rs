@@ -38,6 +38,8 @@ impl Replayer for NoReplay {
 pub struct Recovered {
     /// The stores that there are now, by id.
     pub stores: Vec<RecoveredStore>,
+    /// Keys that were deleted, and may have come back or been deleted again: none of them has an older row.
+    pub deleted: Vec<(TableId, Box<[u8]>)>,
 }
 
 /// A store that a replay has filled.

@@ -183,22 +183,31 @@ impl<I: Isolation> Replay for ErmiaReplayer<'_, I> {
 
 impl<I: Isolation> Replayer for ErmiaReplayer<'_, I> {
     fn finish(self) -> Result<Recovered, ReplayError> {
-        let left = std::mem::take(&mut *lock(&self.left));
+        let mut left = std::mem::take(&mut *lock(&self.left));
         // Before keys leave: words of a deleted row are an error, unless they are older.
         self.pending.finish(left.len(), &self)?;
         left.iter().try_for_each(|of| self.finish_deleted(&of.deleted))?;
         let latest = left.iter().map(|of| of.latest).max().unwrap_or_default();
-        self.engine.shared.clock.pass(Stamp::of(latest));
+        // What is on disk and was not replayed is of earlier epochs than the present one: it can come later, and all see it.
+        let before_all = Tid::before(self.engine.shared.epochs.global_epoch());
+        self.engine.shared.clock.pass(Stamp::of(latest.max(before_all)));
         self.keep_limit();
         let stores = self.engine.stores().into_iter().map(|store| {
             let rows: i64 = left.iter().filter_map(|of| of.rows.get(&store.id())).sum();
             RecoveredStore { id: store.id(), rows: rows.cast_unsigned() }
         });
-        Ok(Recovered { stores: stores.collect() })
+        let stores = stores.collect();
+        let deleted = left.iter_mut().flat_map(|of| std::mem::take(&mut of.deleted)).collect();
+        Ok(Recovered { stores, deleted })
     }
 }
 
-/// Puts a row into a store on which no transaction has begun, for [`Engine::derive`].
+/// Puts a row into a store, for [`Engine::derive`].
+///
+/// Transactions may be under way, and it is to them as if the row had always been there. Its version is complete and has its stamp before
+/// a key leads to it, and the stamp is before those of all transactions and snapshots, since the clock has passed the epochs on disk
+/// when the replay ended: each sees the version, and none sees anything in its place, since nobody has missed the key before. The node of
+/// the index that takes it changes as with any insert: who relies on it for other keys aborts.
 pub(crate) fn derive<I: Isolation>(
     participant: &Participant,
     store: &ErmiaStore,
@@ -206,13 +215,18 @@ pub(crate) fn derive<I: Isolation>(
 ) -> Result<bool, OutOfMemory> {
     let StoredRow { key, tid, words, len_bytes } = *row;
     let guard = participant.pin();
+    // Behind the pin: from there on nobody takes the store apart.
+    if store.is_dropped() || find(store, key, &guard).is_some() {
+        return Ok(false);
+    }
     let author = Author::At(Stamp::of(tid));
     let version = Version::<I>::allocate(&guard, store.id(), len_bytes, author, None)?;
     version.record().store_row(words.iter().copied(), len_bytes);
-    let existing = insert(store, key, version, &guard);
+    // Not locked: transactions may find it. It does not leave memory before this thread's pin ends.
+    let existing = insert(store, key, version, UNLOCKED, &guard);
     if !matches!(existing, Ok(None)) {
-        // SAFETY: the index did not take the version, so nobody else knows it.
-        unsafe { version.free(&guard) };
+        // SAFETY: the index did not take the version, and nothing leads to it any more; who passes over all slots may have found it.
+        unsafe { version.retire(&guard) };
     }
     existing.map(|existing| existing.is_none())
 }
@@ -234,7 +248,7 @@ fn put<I: Isolation>(
         Some(oid) => oid,
         None => {
             let version = allocate::<I>(store, row, stamp, guard)?;
-            match insert(store, key, version, guard) {
+            match insert(store, key, version, LOCKED, guard) {
                 Ok(None) => return Ok(rows_of(version)),
                 existing => {
                     // SAFETY: the index did not take the version, so nobody else knows it.
@@ -291,6 +305,9 @@ struct LockedRecord<'a> {
 
 /// In a slot: a record is locked.
 pub(crate) const LOCKED: u64 = 2;
+
+/// The same of one that is not.
+const UNLOCKED: u64 = 0;
 
 impl<'a> LockedRecord<'a> {
     fn lock(slot: &'a AtomicU64) -> Self {
@@ -354,21 +371,27 @@ fn find(store: &ErmiaStore, key: &[u8], guard: &Guard<'_>) -> Option<Oid> {
     }
 }
 
-/// Makes a record of a version. Returns the one that has this key already; then, and after an error, the version is the caller's still.
+/// Makes a record of a version, which is [`LOCKED`] until it is known whose the version is, or not. Returns the one that has this key already;
+/// then, and after an error, the version is the caller's still.
 fn insert<I: Isolation>(
     store: &ErmiaStore,
     key: &[u8],
     version: Version<I>,
+    lock: u64,
     guard: &Guard<'_>,
 ) -> Result<Option<Oid>, OutOfMemory> {
     let oid = store.records().take_one()?;
     let slot = store.slot(oid);
-    // Relaxed: it is locked until it is known whose the version is; the key leads to nothing else.
-    slot.store(version.to_word() | LOCKED, Ordering::Relaxed);
+    // Release: [head].
+    slot.store(version.to_word() | lock, Ordering::Release);
     let inserted = store.index().insert_if_absent(key, oid.index_value(), guard, &mut ());
-    let is_new = inserted == Ok(Inserted::New);
-    // Release: [head], [replay]. Where the version is the caller's, who passes over all slots finds nothing to follow here.
-    slot.store(if is_new { version.to_word() } else { DEAD }, Ordering::Release);
+    if inserted != Ok(Inserted::New) {
+        // Relaxed: no key leads to it, and who passes over all slots finds nothing to follow.
+        slot.store(DEAD, Ordering::Relaxed);
+    } else if lock == LOCKED {
+        // Release: [replay].
+        slot.store(version.to_word(), Ordering::Release);
+    }
     match inserted {
         Ok(Inserted::New) => Ok(None),
         // SAFETY: the value was read from the store's index, under a pin.

@@ -6,6 +6,7 @@ mod backup;
 mod block_stream;
 mod block_writes;
 mod chain;
+mod checkpoint_blocks;
 mod checkpoint_writer;
 mod copy;
 mod corruption;
@@ -48,6 +49,7 @@ mod unsynced;
 mod verify;
 
 pub use backup::{BackedUp, backup};
+pub use checkpoint_blocks::{BlockScratch, CheckpointBlock, CheckpointBlocks, CheckpointRecord};
 pub use checkpoint_writer::{
     CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,
 };

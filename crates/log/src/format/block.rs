@@ -132,6 +132,8 @@ pub(crate) struct BlockClaim {
     pub(crate) bytes: usize,
     /// What ends with it.
     pub(crate) end: BlockEnd,
+    /// Whether its payload is compressed.
+    pub(crate) is_compressed: bool,
     /// The number of the last epoch of its entries; 0 without any.
     last_number: u64,
 }
@@ -250,7 +252,7 @@ impl BlockClaim {
         let sealed = SealedHeader::decode(bytes, EpochWidth::Bits44)?;
         let BlockHeader { offset, epochs, end, .. } = sealed.header;
         let last_number = epochs.map_or(0, |(_, last)| EpochWidth::Bits44.number(last));
-        Ok(BlockClaim { offset, bytes: sealed.bytes(), end, last_number })
+        Ok(BlockClaim { offset, bytes: sealed.bytes(), end, is_compressed: sealed.compressed, last_number })
     }
 
     /// Returns the last epoch of its entries, if epochs in the file are so wide; 0 without entries.

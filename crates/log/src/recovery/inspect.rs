@@ -33,6 +33,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
+use super::checkpoint_blocks::CheckpointBlocks;
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
 use super::database_files::DatabaseFiles;
@@ -49,6 +50,7 @@ use super::needed_files::SealedNames;
 use super::own_manifest::check_on_disk;
 use super::progress::Progress;
 use super::replay::{Replay, Replayed, replay};
+use super::replay_file::ReplayFile;
 use super::requested_directories::RequestedDirectories;
 use super::survey::Survey;
 use super::unsynced::write_end_again;
@@ -202,11 +204,51 @@ impl Found {
         threads: usize,
         progress: &Progress,
     ) -> Result<Replayed, OpenError> {
-        let Some((manifest, found)) = &self.database else {
+        self.replay_files(self.files_to_replay(|_| true), target, threads, progress)
+    }
+
+    /// Like [`Found::replay`], without the checkpoint: of each row that the log has changed since that began,
+    /// `target` gets all, since its first change there is a put or a deletion; of others nothing.
+    ///
+    /// # Errors
+    /// As [`Found::replay`].
+    pub fn replay_log<R: Replay>(
+        &self,
+        target: &R,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Replayed, OpenError> {
+        let log = self.files_to_replay(|file| !file.is_checkpoint());
+        self.replay_files(log, target, threads, progress)
+    }
+
+    /// Returns the blocks of the checkpoint, as `threads` threads find them by looking at their beginnings.
+    /// `None` without a checkpoint, and where anything about it is not as it should be: to say what that is
+    /// takes reading all of it, as [`Found::replay`] does.
+    #[must_use]
+    pub fn checkpoint_blocks(&self, threads: usize) -> Option<CheckpointBlocks> {
+        let parts = self.files_to_replay(ReplayFile::is_checkpoint);
+        if parts.is_empty() { None } else { CheckpointBlocks::find(&*self.directory.disk, parts, threads) }
+    }
+
+    fn files_to_replay(&self, is_wanted: impl Fn(&ReplayFile) -> bool) -> Vec<ReplayFile> {
+        let Some((manifest, found)) = &self.database else { return Vec::new() };
+        let mut files = found.replay_files(&self.directory.dir, manifest, found.durable_epoch);
+        files.retain(is_wanted);
+        files
+    }
+
+    fn replay_files<R: Replay>(
+        &self,
+        files: Vec<ReplayFile>,
+        target: &R,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Replayed, OpenError> {
+        if self.database.is_none() {
             return Ok(Replayed::default());
-        };
-        let LockedDirectory { disk, dir, .. } = &self.directory;
-        let files = found.replay_files(dir, manifest, found.durable_epoch);
+        }
+        let LockedDirectory { disk, .. } = &self.directory;
         let disk = ForgivingDisk::new(&**disk);
         let replayed = replay(&disk, &files, target, threads, progress);
         let replayed = replayed.map_err(|error| self.with_loss(&disk, error))?;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::thread;
 
-use ensilo_engine::{Engine, Recovered, RecoveredStore};
+use ensilo_engine::{Engine, Recovered, RecoveredStore, TableId};
 use ensilo_epoch::Guard;
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
@@ -22,7 +22,7 @@ impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
         let mut left = std::mem::take(&mut *lock(&self.left));
         // All of these first: records with pending words are still allocated, and so are the words.
         finish_pending(&mut left)?;
-        self.finish_tombstones(&mut left);
+        let deleted = self.finish_tombstones(&mut left);
         let mut rows: Vec<i64> = Vec::new();
         for leftover in &left {
             rows.resize(rows.len().max(leftover.rows.len()), 0);
@@ -31,13 +31,14 @@ impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
         let stores = self.engine.stores();
         let rows_of = |store: &Store| rows.get(store.id().0 as usize).map_or(0, |&rows| rows.cast_unsigned());
         let stores = stores.iter().map(|store| RecoveredStore { id: store.id(), rows: rows_of(store) });
-        Ok(Recovered { stores: stores.collect() })
+        Ok(Recovered { stores: stores.collect(), deleted })
     }
 }
 
 impl<V: Variant> SiloReplayer<'_, V> {
-    /// Takes deleted keys out of the trees; a thread for each worker that there was. All that workers say of one key goes to one thread.
-    fn finish_tombstones(&self, left: &mut [Leftover]) {
+    /// Takes deleted keys out of the trees; a thread for each worker that there was. All that workers say of one key goes to one thread. Returns
+    /// the keys.
+    fn finish_tombstones(&self, left: &mut [Leftover]) -> Vec<(TableId, Box<[u8]>)> {
         let tombstones: Vec<_> =
             left.iter_mut().map(|leftover| std::mem::take(&mut leftover.tombstones)).collect();
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
@@ -57,6 +58,7 @@ impl<V: Variant> SiloReplayer<'_, V> {
                 scope.spawn(move || take_out_share(share));
             }
         });
+        tombstones.into_iter().flatten().collect()
     }
 }
 
