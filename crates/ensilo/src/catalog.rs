@@ -17,7 +17,7 @@ pub(crate) mod dropped;
 pub(crate) mod index_core;
 pub(crate) mod index_set;
 mod load;
-mod rebuild;
+pub(crate) mod rebuild;
 mod rebuild_broken;
 pub(crate) mod system;
 pub(crate) mod table_core;

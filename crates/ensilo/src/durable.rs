@@ -32,6 +32,7 @@ pub(crate) use read_only::ReadOnly;
 pub use statistics::{CheckpointStatistics, DurabilityStatistics, RecoveryStatistics};
 
 use crate::closing::FirstPanic;
+use crate::loading::LoadStatistics;
 use crate::mutex::lock;
 use crate::{Error, Result};
 use checkpointer::Checkpointer;
@@ -104,15 +105,17 @@ impl Durable {
         }
     }
 
-    pub(crate) fn statistics(&self) -> DurabilityStatistics {
+    pub(crate) fn statistics(&self, load: LoadStatistics) -> DurabilityStatistics {
         let condition = &self.checkpointer.condition;
         condition.observe(&self.log);
+        condition.observe_load(self.checkpointer.load());
         DurabilityStatistics {
             degraded: condition.degraded(),
             ..DurabilityStatistics::new(
                 &self.log.statistics(),
                 self.checkpointer.statistics(),
                 self.recovery.clone(),
+                load,
             )
         }
     }

@@ -168,6 +168,7 @@ impl<E: Engine> DynamicTable<E> {
         let changes = numbered.collect::<Result<Vec<_>>>()?;
         tx.statement(|inner| {
             let found = self.find_existing(inner, &key)?;
+            inner.load_to_write(&self.core)?;
             maintain::copy_row(inner, found)?;
             let local = &mut *inner.local;
             let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
@@ -218,6 +219,7 @@ impl<E: Engine> DynamicTable<E> {
         key: &KeyBuf,
         found: E::Found,
     ) -> Result<()> {
+        inner.load_to_write(&self.core)?;
         let indexes = self.core.indexes.load(inner.pinned);
         maintain::copy_row(inner, found)?;
         maintain::replace_row(inner, &self.core, indexes, key, found)
@@ -225,7 +227,7 @@ impl<E: Engine> DynamicTable<E> {
 
     fn find(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<Option<E::Found>> {
         self.core.check(inner.local)?;
-        inner.find(&self.core.store, key)
+        inner.find_in(&self.core, key)
     }
 
     fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<E::Found> {
@@ -241,7 +243,7 @@ impl<E: Engine> DynamicTable<E> {
     ) -> Result<Option<Vec<Value>>> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let read = inner.get(&self.core.store, key, |row| {
+            let read = inner.get_in(&self.core, key, |row| {
                 let mut values = Vec::new();
                 decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
             });

@@ -134,6 +134,12 @@ pub enum Error {
     /// A checkpoint could not be made. Nothing is lost: the log goes further back. Remedy: see to the disk
     /// that the text names.
     CheckpointFailed(Name),
+    /// Rows of a table could not be loaded from the checkpoint, of a database that was opened with
+    /// [`Options::answer_while_loading`](crate::Options::answer_while_loading): a file is damaged or cannot be
+    /// read, which an ordinary opening would have said. Other rows of the table can be read, and other tables
+    /// used. Nothing is written to the table any more, and no checkpoint is made. Remedy: the text says what
+    /// helps with the file that it names. Or drop the table, if it is not needed.
+    LoadFailed(Name),
     /// A backup could not be made, and what was made of it is gone. The database is as it was. Remedy: see to
     /// the disk, or choose the directory, that the text names.
     BackupFailed(Box<OpenError>),
@@ -282,6 +288,7 @@ impl fmt::Display for Error {
             }
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
+            Error::LoadFailed(text) => f.write_str(text),
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
             Error::Open(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),

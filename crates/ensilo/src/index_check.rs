@@ -95,7 +95,7 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let index = self.core.index(index)?;
-            index.check(&self.core.name, inner.local, inner.epoch_shown)?;
+            inner.check_index(&self.core, &index)?;
             let rows = entries_of_rows(inner, &self.core, &index)?;
             let mut entries = Vec::with_capacity(rows.len());
             ALL.run(
@@ -162,9 +162,9 @@ fn entries_of_rows<Raw: Read>(
     index: &IndexCore<Raw::Store>,
 ) -> Result<Vec<IndexEntry>> {
     let mut rows: Vec<IndexEntry> = Vec::new();
-    ALL.run(
+    ALL.run_rows(
         inner,
-        &table.store,
+        table,
         false,
         |key, row| {
             let mut index_key = KeyBuf::new();

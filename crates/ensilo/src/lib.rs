@@ -147,6 +147,7 @@ pub mod ermia;
 mod error;
 pub mod generic;
 mod index_check;
+mod loading;
 mod local;
 mod maintain;
 mod mutex;
@@ -221,6 +222,7 @@ pub use error::{
     UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
+pub use loading::LoadStatistics;
 pub use options::Options;
 pub use pool::JobHandle;
 pub use queue::Arrivals;

@@ -41,6 +41,8 @@ pub(crate) fn insert_row<Raw: Write>(
     if row.len_bytes() > ROW_LEN_MAX {
         return Err(table.row_too_large(row.len_bytes()));
     }
+    inner.load_to_write(table)?;
+    inner.load_key(table, key)?;
     if !inner.insert_row(&table.store, key)? {
         return Err(table.duplicate(None, key.as_bytes()));
     }
@@ -82,6 +84,7 @@ pub(crate) fn delete_row<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
+    inner.load_to_write(table)?;
     if !table.indexes.load(inner.pinned).indexes.is_empty() {
         delete_entries(inner, table, key, found)?;
     }
@@ -95,7 +98,7 @@ pub(crate) fn delete_row_if_there<Raw: Write>(
     table: &TableCore<Raw::Store>,
     key: &KeyBuf,
 ) -> Result<bool> {
-    let Some(found) = inner.find(&table.store, key)? else { return Ok(false) };
+    let Some(found) = inner.find_in(table, key)? else { return Ok(false) };
     delete_row(inner, table, key, found).map(|()| true)
 }
 

@@ -39,6 +39,7 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
     pub(crate) read_only: bool,
+    pub(crate) answer_while_loading: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) on_event: Option<EventHook>,
     pub(crate) pool: PoolOptions,
@@ -57,6 +58,7 @@ impl Default for Options {
             durability: None,
             durable: DurableOptions::default(),
             read_only: false,
+            answer_while_loading: false,
             on_recovery: None,
             on_event: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
@@ -271,8 +273,43 @@ impl Options {
         self
     }
 
+    /// Sets whether the database answers before its rows are in memory. By default it does not: opening reads
+    /// checkpoint and log, and returns when all is there. With `true`, it reads the log and looks
+    /// where in the checkpoint the rows of each table are, which takes a small part of the time if the log is
+    /// short. Rows of the checkpoint are then loaded when they are touched, in blocks of about 256 KiB, and all
+    /// of them in the background by [`Options::recovery_threads`].
+    /// [`Database::wait_until_loaded`](crate::Database::wait_until_loaded) waits for the end of that, and
+    /// [`DurabilityStatistics::load`](crate::DurabilityStatistics::load) says how far it is.
+    ///
+    /// What requests return is what it would be with everything in memory. What they may have to wait for:
+    /// - The row under a key, and the rows with which a scan begins, wait for a few blocks. A scan loads more as it
+    ///   goes on.
+    /// - The first use of a secondary index, and the first write to a table that has any, wait until the whole
+    ///   table is loaded and its indexes have their entries; so does a change of its indexes. Whoever waits so
+    ///   helps, and tables that somebody waits for are loaded first.
+    /// - A checkpoint waits until everything is loaded, and none is made by itself before that, nor by a database
+    ///   that is closed before. The next opening then begins as this one did.
+    ///
+    /// Two things differ. A transaction may be undone because a row next to what it has read was loaded
+    /// meanwhile; a request tries it again, and one in a [`Session`](crate::Session) sees
+    /// [`Error::Aborted`]. And damage of the checkpoint, which stops an ordinary opening, may be found when a
+    /// block is loaded: the request that needs it, and every write to its table from then on, get
+    /// [`Error::LoadFailed`]. Until the loading is over, [`Statistics::tables`](crate::Statistics::tables) count the
+    /// rows that are loaded, and show indexes of tables that are not loaded as being built.
+    ///
+    /// ```no_run
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::options().answer_while_loading(true).open("accounts")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn answer_while_loading(mut self, answer: bool) -> Self {
+        self.answer_while_loading = answer;
+        self
+    }
+
     /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of
-    /// its own.
+    /// its own. With [`Options::answer_while_loading`] it is called so while the log is replayed, and again
+    /// while the checkpoint is loaded in the background.
     pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.on_recovery = Some(RecoveryHook::new(hook));
         self

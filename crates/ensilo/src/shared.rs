@@ -17,6 +17,7 @@ use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
 use crate::error::Name;
+use crate::loading::Loading;
 use crate::local::{Local, ThreadWorker};
 use crate::options::Options;
 use crate::outcome::Outcome;
@@ -49,6 +50,7 @@ pub(crate) struct DatabaseShared<E: Engine> {
     durable: OnceLock<Durable>,
     /// What a database that is only read has in their place.
     read_only: OnceLock<ReadOnly>,
+    pub(crate) loading: Loading,
 }
 
 /// The slots of all threads that have made a request.
@@ -88,6 +90,7 @@ impl<E: Engine> DatabaseShared<E> {
             collector: Collector::default(),
             durable: OnceLock::new(),
             read_only: OnceLock::new(),
+            loading: Loading::default(),
         })
     }
 
@@ -197,6 +200,8 @@ impl<E: Engine> DatabaseShared<E> {
             // Before the threads that may make one are waited for.
             durable.give_up_checkpoints();
         }
+        // Requests and jobs may wait for it.
+        self.loading.stop(&mut panics);
         panics.catch(|| self.collector.stop());
         self.close_slots(&mut panics);
         if let Some(pool) = self.pool.get() {

@@ -5,7 +5,7 @@ use ensilo_slab::AccountId;
 
 use crate::catalog::index_core::IndexState;
 use crate::catalog::table_core::TableCore;
-use crate::durable::{DurabilityStatistics, ReadOnly};
+use crate::durable::DurabilityStatistics;
 use crate::shared::DatabaseShared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
@@ -40,7 +40,8 @@ pub struct TableStatistics {
     pub name: String,
     /// Its number, which the tools for a database's files show.
     pub number: u32,
-    /// Its rows.
+    /// Its rows; of a table that is still
+    /// [loading](crate::Options::answer_while_loading) those that are in memory.
     pub records: u64,
     /// The bytes of its rows, of their older versions and of its tree.
     pub memory_bytes: u64,
@@ -150,8 +151,8 @@ impl Statistics {
                 workers: epochs.active_slots,
             },
             durability: match shared.durable() {
-                Some(durable) => Some(durable.statistics()),
-                None => shared.read_only().map(ReadOnly::statistics),
+                Some(durable) => Some(durable.statistics(shared.loading.state.statistics())),
+                None => shared.read_only().map(|files| files.statistics(shared.loading.state.statistics())),
             },
         }
     }
@@ -188,12 +189,16 @@ fn table_statistics<E: Engine>(
     table: &TableCore<E::Store>,
 ) -> TableStatistics {
     let indexes = table.indexes.snapshot();
-    let indexes = indexes.iter().map(|index| IndexStatistics {
-        name: index.name.to_string(),
-        records: shared.records.of(index.store.id()),
-        memory_bytes: memory_of(engine, index.store.id()),
-        is_ready: index.is_ready(),
-        state: index.state(),
+    let is_loaded = table.load.is_over();
+    let indexes = indexes.iter().map(|index| {
+        let state = if is_loaded { index.state() } else { IndexState::Building };
+        IndexStatistics {
+            name: index.name.to_string(),
+            records: shared.records.of(index.store.id()),
+            memory_bytes: memory_of(engine, index.store.id()),
+            is_ready: state == IndexState::Ready,
+            state,
+        }
     });
     TableStatistics {
         name: table.name.to_string(),

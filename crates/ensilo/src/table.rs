@@ -112,7 +112,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
-            let columns = inner.get(&self.core.store, &bytes, |row| C::decode(key, &RowWords(row)))?;
+            let columns = inner.get_in(&self.core, &bytes, |row| C::decode(key, &RowWords(row)))?;
             Ok(columns.map(whole))
         })
     }
@@ -130,7 +130,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key.borrow())?;
-            Ok(inner.find(&self.core.store, &bytes)?.is_some())
+            Ok(inner.find_in(&self.core, &bytes)?.is_some())
         })
     }
 

@@ -40,6 +40,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Creates an index on a table that exists.
     pub(crate) fn create_index(&self, table: &Arc<TableCore<E::Store>>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
+        self.load_whole(table)?;
         let index = self.introduce_index(table, schema)?;
         let built = self
             .wait_for_older_transactions()

@@ -79,6 +79,7 @@ impl<E: Engine> DatabaseShared<E> {
         E::reached(Failpoint::TableRowsDeleted);
         self.catalog.remove(&table);
         table.mark_dropped();
+        table.load.give_up();
         self.catalog.queues.end_table(&table.queue);
         E::reached(Failpoint::TableForgotten);
         for index in table.indexes.snapshot() {
@@ -93,6 +94,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Drops an index.
     pub(crate) fn drop_index(&self, table: &str, name: &str) -> Result<()> {
         self.check_may_change()?;
+        self.load_whole(&*self.catalog.table(table)?)?;
         let _changes = self.catalog.change();
         let table = self.catalog.table(table)?;
         let index = table.index(name)?;
@@ -165,6 +167,14 @@ impl<E: Engine> DatabaseShared<E> {
         let mut indexes = table.indexes.snapshot();
         indexes.retain(|other| !Arc::ptr_eq(other, index));
         table.indexes.publish(indexes, self.engine.epochs());
+    }
+
+    /// Waits until all of a table is in memory: its indexes are about to change, or their set.
+    pub(super) fn load_whole(&self, table: &TableCore<E::Store>) -> Result<()> {
+        match table.load.get() {
+            Some(load) => load.load_whole(table, &|| Ok(())),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for

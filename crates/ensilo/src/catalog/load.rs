@@ -4,10 +4,10 @@
 //! entries afterwards.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
+use ensilo_engine::{Direction, Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, Value, WordSlice};
 
@@ -15,6 +15,7 @@ use super::Changes;
 use super::index_core::IndexCore;
 use super::table_core::{TableCore, new_store};
 use crate::error::Name;
+use crate::loading::Loads;
 use crate::row_words::whole;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -42,8 +43,13 @@ struct IndexRow {
 impl<E: Engine> DatabaseShared<E> {
     /// Makes the tables and indexes that the system tables name, and drops all other stores: those of dropped
     /// tables.
-    pub(crate) fn load_catalog(&self) -> Result<()> {
+    ///
+    /// With `loads`, the rows of the checkpoint are not in these stores yet.
+    pub(crate) fn load_catalog(&self, mut loads: Option<&mut Loads<E>>) -> Result<()> {
         let mut changes = self.catalog.change();
+        if let Some(loads) = loads.as_deref_mut() {
+            self.catalog.system.all().into_iter().try_for_each(|table| loads.load_now(table))?;
+        }
         let (tables, mut indexes) = self.read_system_rows()?;
         let stores: StoresById<E> =
             self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
@@ -53,28 +59,39 @@ impl<E: Engine> DatabaseShared<E> {
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
             let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store, &self.catalog.queues);
+            let table = Arc::new(table);
+            if let Some(loads) = loads.as_deref_mut() {
+                loads.add(&table);
+            }
             let own = indexes.remove(&row.store).unwrap_or_default();
             let cores = own.iter().map(|index| self.load_index(&table, &stores, index));
             let cores = cores.collect::<Result<Vec<_>>>()?;
             known.extend(cores.iter().map(|index| index.store.id()));
-            self.pass_over_row_ids(&table);
+            self.pass_over_row_ids(&table)?;
             table.indexes.publish(cores, self.engine.epochs());
-            self.catalog.write().insert(name, Arc::new(table));
+            self.catalog.write().insert(name, table);
         }
+        // Also those of dropped tables, whose rows the checkpoint has still (G3).
+        loads.iter().flat_map(|loads| loads.ids()).for_each(|id| changes.pass_over(id));
         self.drop_unknown(&mut changes, &known);
         Ok(())
     }
 
     /// Row ids that the table has are not invented again, whatever invented them: earlier versions did not go
     /// by the epochs.
-    fn pass_over_row_ids(&self, table: &TableCore<E::Store>) {
+    fn pass_over_row_ids(&self, table: &TableCore<E::Store>) -> Result<()> {
         if *table.schema.primary_key() != PrimaryKey::RowId {
-            return;
+            return Ok(());
+        }
+        if let Some(load) = table.load.get() {
+            // The last one is all that counts.
+            load.load_piece((Bound::Unbounded, Bound::Unbounded), Direction::Reverse, 1)?;
         }
         let last = self.engine.last_key(&table.store);
         if let Some(id) = last.and_then(|key| key.try_into().ok()) {
             self.row_ids.pass_over(RowId(u64::from_be_bytes(id)));
         }
+        Ok(())
     }
 
     fn load_index(

@@ -4,8 +4,7 @@
 //! What follows from the rows never keeps the rows away: an index that does not fit them is marked as broken,
 //! and the database opens.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -18,6 +17,7 @@ use super::index_core::{IndexCore, check_key_len};
 use super::table_core::TableCore;
 use crate::error::{Abort, Name};
 use crate::maintain::stored_index_key;
+use crate::records::RecordCounts;
 use crate::row_words::key_of_bytes;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -27,11 +27,36 @@ use crate::{Error, Result};
 const PARTS_PER_THREAD: usize = 8;
 
 impl<E: Engine> DatabaseShared<E> {
-    /// Fills the indexes of all tables, several parts at once. No transaction has begun.
+    /// Fills the indexes of all tables that are not loaded later. No transaction has begun.
     pub(crate) fn rebuild_indexes(&self, threads: usize) -> Result<()> {
         let mut tables = self.catalog.tables();
         tables.extend(self.catalog.system.all().into_iter().cloned());
+        let tables: Vec<_> =
+            tables.iter().map(|table| &**table).filter(|table| table.load.is_over()).collect();
+        let (engine, records) = (&*self.engine, &*self.records);
+        IndexRebuild { engine, records, threads, is_stopped: &|| false }.run(&tables)
+    }
+}
+
+/// Fills indexes that nobody reads yet, of tables that nobody writes to. Transactions may read the rows.
+pub(crate) struct IndexRebuild<'d, E: Engine> {
+    pub(crate) engine: &'d E,
+    pub(crate) records: &'d RecordCounts,
+    pub(crate) threads: usize,
+    /// Whether to end early, with indexes that are of no use.
+    pub(crate) is_stopped: &'d (dyn Fn() -> bool + Sync),
+}
+
+impl<E: Engine> IndexRebuild<'_, E> {
+    /// Fills the indexes of these tables, several parts at once. Entries that are there already stay: an attempt
+    /// before may have found no memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::DamagedCatalog`] when an index of the system's tables is broken.
+    pub(crate) fn run(&self, tables: &[&TableCore<E::Store>]) -> Result<()> {
+        let mut tables = tables.to_vec();
         tables.retain(|table| !table.indexes.snapshot().is_empty());
+        let threads = self.threads;
         let parts = tables.iter().flat_map(|table| {
             let ranges = self.engine.key_ranges(&table.store, threads * PARTS_PER_THREAD);
             ranges.into_iter().map(move |range| (table, range))
@@ -39,7 +64,7 @@ impl<E: Engine> DatabaseShared<E> {
         let parts: Vec<_> = parts.collect();
         let next = AtomicUsize::new(0);
         // Relaxed: the numbers need only differ.
-        let take = || parts.get(next.fetch_add(1, Ordering::Relaxed));
+        let take = || parts.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !(self.is_stopped)());
         let work = || {
             let participant = self.engine.epochs().participant();
             while let Some((table, range)) = take() {
@@ -60,7 +85,7 @@ impl<E: Engine> DatabaseShared<E> {
     ///
     /// # Errors
     /// [`Error::DamagedCatalog`] when one of the system's is broken: two tables have one name.
-    fn set_broken_ones_aside(&self, tables: &[Arc<TableCore<E::Store>>]) -> Result<()> {
+    fn set_broken_ones_aside(&self, tables: &[&TableCore<E::Store>]) -> Result<()> {
         for table in tables {
             let indexes = table.indexes.snapshot();
             if indexes.iter().all(|index| index.is_kept()) {
@@ -82,7 +107,7 @@ impl<E: Engine> DatabaseShared<E> {
     ) -> Result<()> {
         let indexes = table.indexes.snapshot();
         let mut entries = vec![0; indexes.len()];
-        let mut entry_maker = EntryMaker::new(&*self.engine, participant, table);
+        let mut entry_maker = EntryMaker::new(self.engine, participant, table);
         let mut outcome = Ok(());
         let _ = self.engine.walk(
             &table.store,
@@ -145,10 +170,30 @@ impl<'m, E: Engine> EntryMaker<'m, E> {
         match engine.derive(participant, &index.store, &entry) {
             Ok(true) => Ok(true),
             Ok(false) => {
-                index.mark_broken();
+                if !has_entry(*engine, &index.store, &entry) {
+                    index.mark_broken();
+                }
                 Ok(false)
             }
             Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),
         }
     }
+}
+
+/// Returns whether an index has this very entry.
+#[cold]
+fn has_entry<E: Engine>(engine: &E, index: &E::Store, entry: &StoredRow<'_>) -> bool {
+    let key = || Bound::Included(entry.key.to_vec());
+    let mut has_entry = false;
+    let _ = engine.walk(
+        index,
+        &KeyRange { low: key(), high: key() },
+        Epoch::MAX,
+        |found| {
+            has_entry = found.words == entry.words && found.len_bytes == entry.len_bytes;
+            ControlFlow::Continue(())
+        },
+        || ControlFlow::Continue(()),
+    );
+    has_entry
 }

@@ -34,6 +34,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Makes the entries of a broken index anew.
     pub(crate) fn rebuild_index(&self, table: &Arc<TableCore<E::Store>>, name: &str) -> Result<()> {
         self.check_may_change()?;
+        self.load_whole(table)?;
         let Some(index) = self.claim_broken_index(table, name)? else { return Ok(()) };
         let rebuilt = self.wait_for_older_transactions().and_then(|()| self.clear_and_fill(table, &index));
         if rebuilt.is_err() {

@@ -11,6 +11,7 @@ use ensilo_sync::unchecked::AtomicU64;
 use super::index_core::{DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, MissingRow, Name, TooLong};
+use crate::loading::LoadCell;
 use crate::local::Local;
 use crate::queue::{Queues, TableQueue};
 use crate::{Error, Result};
@@ -22,6 +23,8 @@ pub(crate) struct TableCore<S> {
     pub(crate) store: Arc<S>,
     /// The secondary indexes that writers keep.
     pub(crate) indexes: IndexSetCell<S>,
+    /// Until all of its rows are in memory.
+    pub(crate) load: LoadCell<S>,
     pub(crate) name: Arc<str>,
     /// As it was created: indexes that were made later are not in it, and some that are may have been
     /// dropped.
@@ -42,6 +45,7 @@ impl<S: Store> TableCore<S> {
             accepts: AtomicU64::new(database),
             store,
             indexes: IndexSetCell::default(),
+            load: LoadCell::default(),
             name,
             schema: Arc::new(schema),
             queue: Arc::default(),

@@ -13,7 +13,8 @@ use crate::{Error, Result, Ticket};
 impl<E: Engine> Database<E> {
     /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. If a
     /// checkpoint is under way, the call waits for it first. The database also makes checkpoints by itself,
-    /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval).
+    /// see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval). Before everything
+    /// [is loaded](Database::wait_until_loaded), the call waits for that.
     ///
     /// # Errors
     /// [`Error::NotDurable`], [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
@@ -59,6 +60,19 @@ impl<E: Engine> Database<E> {
         self.check_open()?;
         let durable = self.shared.written()?;
         durable.backup::<E>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
+    }
+
+    /// Waits until all rows are in memory, and the entries of all indexes, of a database that was opened with
+    /// [`Options::answer_while_loading`](crate::Options::answer_while_loading). Any other one has them when it is
+    /// opened, and the call returns at once.
+    ///
+    /// # Errors
+    /// [`Error::LoadFailed`] when everything is that can be loaded; [`Error::OutOfMemory`] when the memory limit
+    /// holds no more now: it is tried again and again. [`Error::Closed`].
+    pub fn wait_until_loaded(&self) -> Result<()> {
+        self.check_open()?;
+        self.shared.check_may_wait()?;
+        self.shared.loading.state.wait()
     }
 
     /// Returns the last epoch up to which everything is stored, or `None` for a database in memory. It never

@@ -34,6 +34,7 @@ use super::schedule::{Room, Schedule};
 use super::statistics::CheckpointStatistics;
 use super::walk::{Walk, io_failed};
 use crate::error::{Name, UNREADABLE_ROW};
+use crate::loading::LoadState;
 use crate::mutex::lock;
 use crate::{Error, Result};
 
@@ -63,6 +64,8 @@ pub(crate) struct Checkpointer {
     /// Whether the log that the opening has found is to be replaced by a checkpoint.
     is_overdue: AtomicBool,
     pub(super) condition: Condition,
+    /// No checkpoint is made before everything is in memory (L4 of loading).
+    load: Arc<LoadState>,
 }
 
 /// A checkpoint that is being made.
@@ -125,8 +128,10 @@ impl Checkpointer {
         log_directories: Vec<PathBuf>,
         hook: Option<EventHook>,
         files: DatabaseFiles,
+        load: Arc<LoadState>,
     ) -> Self {
         Checkpointer {
+            load,
             options,
             log_file_bytes,
             log_directories,
@@ -147,6 +152,8 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::CheckpointFailed`], [`Error::LogFailed`], [`Error::Closed`].
     pub(crate) fn checkpoint<E: Engine>(&self, engine: &E, log: &Log) -> Result<Checkpoint> {
+        // Before the files are locked: a backup can be made meanwhile.
+        self.load.wait().map_err(not_loaded)?;
         self.checkpoint_within(self.options.interval / 2, engine, log, false)
     }
 
@@ -176,6 +183,7 @@ impl Checkpointer {
     }
 
     fn make<E: Engine>(&self, files: &mut DatabaseFiles, job: &CheckpointJob<'_, E>) -> Result<Checkpoint> {
+        assert!(self.load.is_whole(), "a checkpoint without rows of the one before");
         let start = Instant::now();
         let begin_epoch = self.begin(job)?;
         E::reached(Failpoint::CheckpointBegun);
@@ -337,11 +345,13 @@ impl Checkpointer {
         let mut noted = Instant::now();
         loop {
             self.condition.observe(log);
+            self.condition.observe_load(&self.load);
             self.condition.report();
             if self.is_stopped() {
                 return;
             }
             let is_running = log.failure().is_none();
+            let is_possible = is_running && self.load.is_whole();
             if is_running && noted.elapsed() >= NOTE_INTERVAL {
                 noted = Instant::now();
                 // What went wrong is tried again after the same time.
@@ -349,7 +359,7 @@ impl Checkpointer {
             }
             schedule.note_overdue(self.is_overdue());
             let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
-            match due.filter(|_| is_running) {
+            match due.filter(|_| is_possible) {
                 // What went wrong is noted, and tried again when the next one is due.
                 Some(within) => schedule.note(self.checkpoint_within(within, engine, log, false).is_ok()),
                 None => self.wait(),
@@ -378,8 +388,12 @@ impl Checkpointer {
         self.call();
     }
 
-    /// Makes the last checkpoint, when all commits have ended.
+    /// Makes the last checkpoint, when all commits have ended; none where rows of the one before were never
+    /// loaded.
     pub(super) fn make_last<E: Engine>(&self, engine: &E, log: &Log) -> Result<()> {
+        if !self.load.is_whole() {
+            return Ok(());
+        }
         // Nobody is held up by it any more.
         self.checkpoint_within(Duration::ZERO, engine, log, true).map(|_| ())
     }
@@ -387,6 +401,10 @@ impl Checkpointer {
     /// Lets others open the database.
     pub(super) fn release_files(&self) {
         drop(self.lock_files().take());
+    }
+
+    pub(super) fn load(&self) -> &LoadState {
+        &self.load
     }
 
     pub(crate) fn statistics(&self) -> CheckpointStatistics {
@@ -412,6 +430,14 @@ fn give_up_if_taken_over(error: OpenError, log: &Log) -> OpenError {
         log.give_up(file);
     }
     error
+}
+
+/// Turns what keeps rows from being loaded into what keeps a checkpoint from being made.
+fn not_loaded(error: Error) -> Error {
+    match error {
+        Error::Closed => Error::Closed,
+        error => Error::CheckpointFailed(Name::new(format!("not all rows are in memory: {error}"))),
+    }
 }
 
 fn failed(error: OpenError) -> Error {

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use ensilo_log::{Log, LogError, call_foreign};
 
 use crate::Error;
+use crate::loading::LoadState;
 use crate::mutex::lock;
 
 /// So many events wait for the hook at most; later ones are dropped while it takes its time.
@@ -34,6 +35,11 @@ pub enum Event {
         /// [`LogError::NoSpace`]: the file, and what the system said.
         error: LogError,
     },
+    /// Rows of a table could not be loaded, see [`Error::LoadFailed`].
+    LoadFailed {
+        /// The text of that error.
+        error: String,
+    },
     /// The log has failed: nothing that writes commits any more, see [`Error::LogFailed`].
     LogFailed {
         /// Why.
@@ -48,6 +54,7 @@ impl fmt::Display for Event {
         match self {
             Event::CheckpointFailed { error } => f.write_str(error),
             Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
+            Event::LoadFailed { error } => f.write_str(error),
             Event::LogFailed { error } => write!(f, "the log has failed: {error}"),
             Event::Recovered => f.write_str("what was wrong with log and checkpoints is over"),
         }
@@ -76,6 +83,9 @@ pub enum DegradedReason {
     CheckpointFailed,
     /// The disk has no room for the next log file. A checkpoint, or room on the disk, heals it.
     DiskFull,
+    /// Rows of a table cannot be loaded: it cannot be written, and no checkpoint is made. Opening the database again, once
+    /// its files are whole, heals it, or dropping the table.
+    LoadFailed,
     /// The log has failed: what is stored can be read, and nothing can be written. Only opening the database
     /// again heals it.
     LogFailed,
@@ -126,6 +136,18 @@ impl Condition {
         match log.shortage() {
             Some(error) => state.begin(DegradedReason::DiskFull, &error, |error| Event::DiskFull { error }),
             None => state.end(DegradedReason::DiskFull),
+        }
+    }
+
+    /// Looks how the loading of the checkpoint is.
+    pub(super) fn observe_load(&self, load: &LoadState) {
+        let mut state = lock(&self.state);
+        match load.failure() {
+            Some(error) if state.set(DegradedReason::LoadFailed, error.to_string()) => {
+                state.push(Event::LoadFailed { error: error.to_string() });
+            }
+            Some(_) => {}
+            None => state.end(DegradedReason::LoadFailed),
         }
     }
 

@@ -9,6 +9,9 @@
 //! rebuild indexes     their entries follow from the rows
 //! begin a generation  new log files, then the manifest that names them: from here on a commit can be stored
 //! ```
+//! A database that answers while it is [loading](crate::loading) replays the log alone, and loads the other rows of the checkpoint
+//! afterwards. What is odd about the checkpoint, as far as was looked, is left to an ordinary opening.
+//!
 //! Nothing before the last step changes what the files mean: after a crash in between, opening begins anew.
 
 use std::path::{Path, PathBuf};
@@ -28,6 +31,7 @@ use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
 use crate::error::{Abort, Name, UNREADABLE_ROW};
+use crate::loading::Loads;
 use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -53,10 +57,11 @@ pub(crate) fn to_write<E: Engine>(
     }
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
-    let recovery = recover(&shared, &found, &directory)?;
+    let (recovery, loads) = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
     let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
     shared.set_durable(durable);
+    begin_to_load(&shared, loads);
     Ok(shared)
 }
 
@@ -71,9 +76,10 @@ pub(crate) fn to_read<E: Engine>(
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
-    let recovery = recover(&shared, files.found(), &directory)?;
+    let (recovery, loads) = recover(&shared, files.found(), &directory)?;
     let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
     shared.set_read_only(ReadOnly::new(log, files, recovery));
+    begin_to_load(&shared, loads);
     Ok(shared)
 }
 
@@ -113,7 +119,7 @@ fn recover<E: Engine>(
     shared: &DatabaseShared<E>,
     found: &Found,
     directory: &Path,
-) -> Result<RecoveryStatistics> {
+) -> Result<(RecoveryStatistics, Option<Loads<E>>)> {
     let pool = shared.engine.epochs().pool();
     let limit = pool.limit_bytes();
     pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
@@ -122,28 +128,44 @@ fn recover<E: Engine>(
     recovered
 }
 
-/// Replays checkpoint and log, and makes tables and indexes of what they hold.
+/// Replays checkpoint and log, and makes tables and indexes of what they hold. With blocks of the checkpoint that
+/// are to be loaded later, the log alone is replayed.
 fn replay_and_load<E: Engine>(
     shared: &DatabaseShared<E>,
     found: &Found,
     directory: &Path,
-) -> Result<RecoveryStatistics> {
+) -> Result<(RecoveryStatistics, Option<Loads<E>>)> {
     let start = std::time::Instant::now();
     let threads = shared.options.durable.recovery_threads;
+    let is_loaded_later = shared.options.answer_while_loading;
+    let blocks = is_loaded_later.then(|| found.checkpoint_blocks(threads)).flatten();
     let replayer = shared.engine.replayer();
-    let replayed = progress::shown(shared.options.on_recovery.as_ref(), |progress| {
-        found.replay(&replayer, threads, progress).map_err(open_failed)
+    let mut replayed = progress::shown(shared.options.on_recovery.as_ref(), |progress| {
+        let replayed = match &blocks {
+            Some(_) => found.replay_log(&replayer, threads, progress),
+            None => found.replay(&replayer, threads, progress),
+        };
+        replayed.map_err(open_failed)
     })?;
     let recovered = replayer.finish().map_err(|error| replay_failed(error, directory))?;
     for store in recovered.stores {
         shared.records.add_recovered(store.id, store.rows);
     }
-    shared.load_catalog()?;
+    let mut loads = blocks.map(|blocks| Loads::new(shared, blocks, recovered.deleted));
+    shared.load_catalog(loads.as_mut())?;
     shared.rebuild_indexes(threads)?;
     if let Some(reason) = shared.engine.unreadable_rows() {
         return Err(open_failed(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
     }
-    Ok(RecoveryStatistics::new(start.elapsed(), &replayed))
+    replayed.checkpoint_bytes += loads.as_ref().map_or(0, Loads::bytes_at_once);
+    Ok((RecoveryStatistics::new(start.elapsed(), &replayed), loads))
+}
+
+/// Loads in the background what was not loaded yet. The database can be closed from here on.
+fn begin_to_load<E: Engine>(shared: &DatabaseShared<E>, loads: Option<Loads<E>>) {
+    if let Some(loads) = loads {
+        loads.start(&shared.loading, shared.options.on_recovery.clone());
+    }
 }
 
 /// Makes new log files and starts the threads.
@@ -172,8 +194,9 @@ fn begin_generation<E: Engine>(
     log.set_full_rows_before(covered);
     let backlog = LogBacklog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
     let hook = shared.options.on_event.clone();
+    let load = Arc::clone(&shared.loading.state);
     let checkpointer =
-        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files);
+        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load);
     let checkpointer = Arc::new(checkpointer);
     if backlog != LogBacklog::Short {
         checkpointer.set_overdue();

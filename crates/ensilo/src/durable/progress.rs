@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use ensilo_log::{Progress, call_foreign};
 
+use crate::loading::LoadStatistics;
+
 /// So often the hook is called.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -25,6 +27,26 @@ pub struct RecoveryProgress {
     pub left: Option<Duration>,
 }
 
+impl RecoveryProgress {
+    fn of_replay(progress: &Progress) -> Self {
+        let report = progress.report();
+        RecoveryProgress {
+            bytes_done: report.bytes_done,
+            bytes_total: report.bytes_total,
+            elapsed: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
+            left: report.seconds_left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        }
+    }
+
+    /// Returns how far a checkpoint is that is loaded in the background.
+    pub(crate) fn of_load(load: &LoadStatistics, elapsed: Duration) -> Self {
+        let (done, total) = (load.bytes_done, load.bytes_total);
+        let seconds = elapsed.as_secs_f64() * total.saturating_sub(done) as f64 / done as f64;
+        let left = Duration::try_from_secs_f64(seconds).ok();
+        RecoveryProgress { bytes_done: done, bytes_total: total, elapsed, left }
+    }
+}
+
 /// What is called with the progress.
 #[derive(Clone)]
 pub(crate) struct RecoveryHook(Arc<dyn Fn(&RecoveryProgress) + Send + Sync>);
@@ -34,16 +56,8 @@ impl RecoveryHook {
         RecoveryHook(Arc::new(hook))
     }
 
-    fn report(&self, progress: &Progress) {
-        let report = progress.report();
-        let left = report.seconds_left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let progress = RecoveryProgress {
-            bytes_done: report.bytes_done,
-            bytes_total: report.bytes_total,
-            elapsed: Duration::try_from_secs_f64(report.seconds).unwrap_or_default(),
-            left,
-        };
-        call_foreign(|| (self.0)(&progress));
+    pub(crate) fn report(&self, progress: &RecoveryProgress) {
+        call_foreign(|| (self.0)(progress));
     }
 }
 
@@ -56,9 +70,9 @@ pub(super) fn shown<R>(hook: Option<&RecoveryHook>, work: impl FnOnce(&Progress)
         let progress = &progress;
         scope.spawn(move || {
             while ended.recv_timeout(REPORT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                hook.report(progress);
+                hook.report(&RecoveryProgress::of_replay(progress));
             }
-            hook.report(progress);
+            hook.report(&RecoveryProgress::of_replay(progress));
         });
         let result = work(progress);
         drop(end);

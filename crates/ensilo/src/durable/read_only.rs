@@ -6,6 +6,7 @@ use ensilo_epoch::Epoch;
 use ensilo_log::{Log, LogStatistics, ReadOnlyFiles};
 
 use super::statistics::{CheckpointStatistics, DurabilityStatistics, RecoveryStatistics};
+use crate::loading::LoadStatistics;
 use crate::mutex::lock;
 
 /// What a database that is only read has in the place of log and checkpoints.
@@ -26,12 +27,12 @@ impl ReadOnly {
         ReadOnly { log, durable_epoch, recovery, files: Mutex::new(Some(files)) }
     }
 
-    pub(crate) fn statistics(&self) -> DurabilityStatistics {
+    pub(crate) fn statistics(&self, load: LoadStatistics) -> DurabilityStatistics {
         let log = LogStatistics { durable_epoch: self.durable_epoch, ..LogStatistics::default() };
         let checkpoints = CheckpointStatistics::default();
         DurabilityStatistics {
             is_read_only: true,
-            ..DurabilityStatistics::new(&log, checkpoints, self.recovery.clone())
+            ..DurabilityStatistics::new(&log, checkpoints, self.recovery.clone(), load)
         }
     }
 

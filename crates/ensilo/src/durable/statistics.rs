@@ -5,6 +5,7 @@ use std::time::Duration;
 use ensilo_log::{LogStatistics, Replayed};
 
 use super::condition::Degraded;
+use crate::loading::LoadStatistics;
 
 /// What the log, the checkpoints and the recovery of a database have counted since it was opened.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct DurabilityStatistics {
     pub checkpoints: CheckpointStatistics,
     /// How the database was opened.
     pub recovery: RecoveryStatistics,
+    /// How far the rows are in memory, of a database that answers before.
+    pub load: LoadStatistics,
     /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing
     /// is counted of them.
     pub is_read_only: bool,
@@ -64,11 +67,12 @@ pub struct CheckpointStatistics {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RecoveryStatistics {
-    /// How long it took to put everything into memory, indexes included.
+    /// How long it took to put everything into memory, indexes included; or all that was to be there before
+    /// the first request.
     pub duration: Duration,
-    /// Bytes of checkpoint that were read.
+    /// Bytes of checkpoint that were read into memory.
     pub checkpoint_bytes: u64,
-    /// Rows of the checkpoint.
+    /// Rows of the checkpoint; 0 where they were not all read.
     pub checkpoint_rows: u64,
     /// Bytes of log that were read.
     pub log_bytes: u64,
@@ -81,6 +85,7 @@ impl DurabilityStatistics {
         log: &LogStatistics,
         checkpoints: CheckpointStatistics,
         recovery: RecoveryStatistics,
+        load: LoadStatistics,
     ) -> Self {
         DurabilityStatistics {
             durable_epoch: log.durable_epoch.get(),
@@ -95,6 +100,7 @@ impl DurabilityStatistics {
             log_buffer_wait_time: log.buffer_wait_time,
             checkpoints,
             recovery,
+            load,
             is_read_only: false,
             degraded: None,
         }

@@ -162,9 +162,9 @@ impl<E: Engine> DynamicScan<'_, E> {
         inner: &mut Inner<'_, impl ReadOf<E>>,
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
-        self.range.run(
+        self.range.run_rows(
             inner,
-            &self.table.core.store,
+            &self.table.core,
             false,
             |key, row| self.decode(key, &RowWords(row)),
             |_, decoded| {

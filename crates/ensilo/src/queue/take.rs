@@ -15,6 +15,7 @@ use super::claims::ClaimOutcome;
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
+use crate::loading::Pieces;
 use crate::maintain;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, Flow, ScanRange};
@@ -48,6 +49,7 @@ pub(crate) fn take_first<Raw: Write, R>(
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<Option<R>> {
     table.check(inner.local)?;
+    inner.load_to_write(table)?;
     let row_at = |key: &[u8], _: RowRef<'_>| (key_of_bytes(key), None);
     while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true)? {
         if is_still_there(inner, &table.store, &claimed)?
@@ -76,7 +78,7 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<Option<R>> {
     table.check(inner.local)?;
-    index.check(&table.name, inner.local, inner.epoch_shown)?;
+    inner.check_index(table, index)?;
     let entry_at = |key: &[u8], entry: RowRef<'_>| (key_of_bytes(key), Some(primary_key_of(entry)));
     while let Some(claimed) = claim_next(inner, table, &index.store, &mut range, entry_at, &is_wanted)? {
         if is_still_there(inner, &table.store, &claimed)?
@@ -103,14 +105,16 @@ fn claim_next<Raw: Write>(
     row_at: impl Fn(&[u8], RowRef<'_>) -> (KeyBuf, Option<KeyBuf>),
     is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
 ) -> Result<Option<Claimed>> {
-    let Some(bounds) = range.bounds.as_slices().filter(|_| range.limit > 0) else { return Ok(None) };
+    if range.limit == 0 {
+        return Ok(None);
+    }
     let mut flow = Flow::new(range.limit, inner.local);
     let mut claims = inner.claims.take().unwrap_or_else(|| {
         let local = &*inner.local;
         Box::new(HeldClaims::new(&local.queues, local.number))
     });
     let (mut claimed, mut looked_at) = (None, 0);
-    let walk = inner.raw.peek(walked, bounds, range.direction, row_at, |(at, key_in_entry)| {
+    let mut look = |(at, key_in_entry): (KeyBuf, Option<KeyBuf>)| {
         looked_at += 1;
         let key = key_in_entry.as_ref().unwrap_or(&at);
         if is_wanted(&at, key) {
@@ -121,12 +125,35 @@ fn claim_next<Raw: Write>(
             }
         }
         flow.after(ControlFlow::Continue(()))
-    });
+    };
+    let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look);
     inner.claims = Some(claims);
-    walk.map_err(|abort| inner.lost(abort))?;
+    walk?;
     range.limit -= looked_at;
     flow.end()?;
     Ok(claimed)
+}
+
+/// Looks at what is in the range of a store of the table, until `look` has enough. Rows are loaded as it comes to
+/// them; an index is read once all are.
+fn walk_pieces<Raw: Write, R>(
+    inner: &mut Inner<'_, Raw>,
+    (table, walked): (&TableCore<Raw::Store>, &Raw::Store),
+    range: &ScanRange,
+    row_at: impl Fn(&[u8], RowRef<'_>) -> R,
+    mut look: impl FnMut(R) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut is_over = false;
+    let mut pieces = Pieces::new(&range.bounds, range.direction);
+    while !is_over && let Some(bounds) = pieces.next(inner, table)? {
+        let walk = inner.raw.peek(walked, bounds, range.direction, &row_at, |row| {
+            let flow = look(row);
+            is_over = flow.is_break();
+            flow
+        });
+        walk.map_err(|abort| inner.lost(abort))?;
+    }
+    Ok(())
 }
 
 /// Returns whether the row is there after it was claimed. As Q1 says, it is gone if the transaction that had

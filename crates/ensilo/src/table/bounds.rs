@@ -7,6 +7,8 @@ use ensilo_engine::{Direction, KeyBounds, Read, RowRef};
 use ensilo_row::KeyBuf;
 
 use crate::Result;
+use crate::catalog::table_core::TableCore;
+use crate::loading::Pieces;
 use crate::local::Local;
 use crate::session::control::SessionControl;
 use crate::transaction::Inner;
@@ -84,6 +86,21 @@ impl Bounds {
         *end = Bound::Excluded(key);
     }
 
+    /// Returns what of the range lies before `key`, and the rest.
+    pub(crate) fn split_at(self, key: &KeyBuf) -> (Bounds, Bounds) {
+        let at = key.as_bytes();
+        let high = match &self.high {
+            Bound::Included(high) if high.as_bytes() < at => self.high.clone(),
+            Bound::Excluded(high) if high.as_bytes() <= at => self.high.clone(),
+            _ => Bound::Excluded(key.clone()),
+        };
+        let low = match &self.low {
+            Bound::Included(low) | Bound::Excluded(low) if low.as_bytes() >= at => self.low.clone(),
+            _ => Bound::Included(key.clone()),
+        };
+        (Bounds::new(self.low, high), Bounds::new(low, self.high))
+    }
+
     /// Returns the range as the engine takes it; `None` when it has no keys because it is upside down.
     #[inline]
     pub(crate) fn as_slices(&self) -> Option<KeyBounds<'_>> {
@@ -132,6 +149,37 @@ impl ScanRange {
             inner.scan(store, bounds, self.direction, decode, each)?;
         } else {
             inner.scan_to_read(store, bounds, self.direction, decode, each)?;
+        }
+        flow.end()
+    }
+
+    /// Like [`ScanRange::run`], for the rows of a table, which are loaded as the scan comes to them.
+    #[inline(always)]
+    pub(crate) fn run_rows<Raw: Read, R>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        table: &TableCore<Raw::Store>,
+        may_write: bool,
+        mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if self.limit == 0 {
+            return Ok(());
+        }
+        let mut flow = Flow::new(self.limit, inner.local);
+        let mut is_over = false;
+        let mut pieces = Pieces::new(&self.bounds, self.direction);
+        while !is_over && let Some(bounds) = pieces.next(inner, table)? {
+            let each = |found, row| {
+                let flow = flow.after(each(found, row));
+                is_over = flow.is_break();
+                flow
+            };
+            if may_write {
+                inner.scan(&table.store, bounds, self.direction, &mut decode, each)?;
+            } else {
+                inner.scan_to_read(&table.store, bounds, self.direction, &mut decode, each)?;
+            }
         }
         flow.end()
     }

@@ -46,7 +46,7 @@ impl<S: Store> ByIndex<'_, S> {
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
         self.table.check(inner.local)?;
-        self.index.check(&self.table.name, inner.local, inner.epoch_shown)?;
+        inner.check_index(self.table, self.index)?;
         let mut batch_len = FIRST_BATCH_LEN;
         while self.range.limit > 0 {
             inner.local.check_control()?;

@@ -57,7 +57,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key)?;
-            let found = inner.find(&self.core.store, &bytes)?;
+            let found = inner.find_in(&self.core, &bytes)?;
             Ok(found.map(|found| Found::new(self, key.clone(), found)))
         })
     }

@@ -140,7 +140,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         tx.statement(|inner| {
             let table = &self.index.table.core;
             table.check(inner.local)?;
-            self.index.core.check(&table.name, inner.local, inner.epoch_shown)?;
+            inner.check_index(table, &self.index.core)?;
             self.range.run(
                 inner,
                 &self.index.core.store,

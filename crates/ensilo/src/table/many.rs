@@ -107,6 +107,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         for (key, bytes) in keys.iter().zip(&mut encoded) {
             self.encode_into(key, bytes)?;
         }
+        inner.load_keys(&self.core, &encoded[..keys.len()])?;
         let outcome = inner.raw.find_many(&self.core.store, &encoded[..keys.len()], each);
         inner.local.keys = encoded;
         outcome.map_err(|abort| inner.lost(abort))

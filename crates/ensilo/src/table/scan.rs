@@ -264,7 +264,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
                 count += 1;
                 ControlFlow::Continue(())
             };
-            self.range.run(inner, &core.store, false, |_, _| (), each)?;
+            self.range.run_rows(inner, core, false, |_, _| (), each)?;
             Ok(count)
         })
     }
@@ -288,7 +288,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
                 let (key, columns) = whole(decoded);
                 each(key, columns, raw)
             };
-            self.range.run(inner, &core.store, MAY_WRITE, decode, each)
+            self.range.run_rows(inner, core, MAY_WRITE, decode, each)
         })
     }
 }

@@ -75,7 +75,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let key = row.key();
             let bytes = self.encode(&key)?;
-            match inner.find(&self.core.store, &bytes)? {
+            match inner.find_in(&self.core, &bytes)? {
                 Some(found) => self.replace_found(inner, &key, found, row),
                 None => self.insert_encoded(inner, row, &key, &bytes),
             }
@@ -197,6 +197,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         found: E::Found,
         change: impl FnOnce(&mut C),
     ) -> Result<()> {
+        inner.load_to_write(&self.core)?;
         if !self.can_patch::<C>(inner) {
             maintain::copy_row(inner, found)?;
             let mut columns = whole(C::decode(key, &inner.local.before));
@@ -220,6 +221,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         found: E::Found,
         columns: &C,
     ) -> Result<()> {
+        inner.load_to_write(&self.core)?;
         if !self.can_patch::<C>(inner) {
             maintain::copy_row(inner, found)?;
             return self.rewrite(inner, key, found, columns);
@@ -276,6 +278,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         found: E::Found,
         row: &T,
     ) -> Result<()> {
+        inner.load_to_write(&self.core)?;
         let bytes = self.encode(key)?;
         let indexes = self.core.indexes.load(inner.pinned);
         if !indexes.indexes.is_empty() {

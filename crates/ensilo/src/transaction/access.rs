@@ -17,16 +17,39 @@ impl<Raw: Read> Inner<'_, Raw> {
         self.raw.find(store, key.as_bytes()).map_err(|abort| self.lost(abort))
     }
 
+    /// Finds the record of a row, or of none.
+    #[inline(always)]
+    pub(crate) fn find_in(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        key: &KeyBuf,
+    ) -> Result<Option<Raw::Found>> {
+        self.load_key(table, key)?;
+        self.find(&table.store, key)
+    }
+
     /// Finds the row with a primary key.
     ///
     /// # Errors
     /// [`Error::MissingRow`](crate::Error::MissingRow).
     #[inline(always)]
     pub(crate) fn find_row(&mut self, table: &TableCore<Raw::Store>, key: &KeyBuf) -> Result<Raw::Found> {
-        match self.find(&table.store, key)? {
+        match self.find_in(table, key)? {
             Some(found) => Ok(found),
             None => Err(table.missing(key.as_bytes())),
         }
+    }
+
+    /// Finds a row and decodes it.
+    #[inline(always)]
+    pub(crate) fn get_in<R>(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        key: &KeyBuf,
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.load_key(table, key)?;
+        self.get(&table.store, key, decode)
     }
 
     /// Finds a record and decodes it.

@@ -12,6 +12,9 @@ use crate::recovery::replay_file::{Extent, ReplayFile};
 /// So much is read of the beginning of a block: nearly always its first key is in it.
 const LOOK_BYTES: usize = PAGE_BYTES;
 
+/// The table of a block, and its first key.
+type First = (u32, Box<[u8]>);
+
 /// The walk over the blocks of one part.
 struct PartWalk<'p> {
     part: &'p ReplayFile,
@@ -78,7 +81,7 @@ impl PartWalk<'_> {
 
     /// Looks at the beginning of the next block: what its header claims, and its first key with the table, if
     /// they stand there.
-    fn look(&mut self) -> Option<(BlockClaim, Option<(u32, Box<[u8]>)>)> {
+    fn look(&mut self) -> Option<(BlockClaim, Option<First>)> {
         let end = (self.offset + LOOK_BYTES as u64).min(self.limit);
         let seen = read_bytes(self.file, self.offset..end, &mut self.page).ok()?;
         let (head, payload) = seen.split_first_chunk::<BLOCK_HEADER_BYTES>()?;
@@ -89,7 +92,7 @@ impl PartWalk<'_> {
     }
 
     /// Returns the table and the first key of a block, all of which is read.
-    fn first_of_whole(&mut self, offset: u64, bytes: usize) -> Option<(u32, Box<[u8]>)> {
+    fn first_of_whole(&mut self, offset: u64, bytes: usize) -> Option<First> {
         let bytes = read_bytes(self.file, offset..offset + bytes as u64, &mut self.page).ok()?;
         let mut raw = Vec::new();
         let (table, records) = records(self.part, offset, bytes, &mut raw).ok()?;
@@ -108,7 +111,7 @@ impl PartWalk<'_> {
 }
 
 /// Returns the table and the first key, if they stand within the beginning of a payload.
-fn first_key(payload: &[u8]) -> Option<(u32, Box<[u8]>)> {
+fn first_key(payload: &[u8]) -> Option<First> {
     let mut decoder = Decoder::new(payload);
     let table = decoder.varint_u32().ok()?;
     let key_len = decoder.varint().ok()?;

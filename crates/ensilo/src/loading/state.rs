@@ -1,0 +1,187 @@
+//! How far the loading of a database is, and what waits for its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use ensilo_engine::TableId;
+use ensilo_sync::atomic::Ordering;
+use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
+
+use crate::error::{Abort, Name};
+use crate::mutex::lock;
+use crate::{Error, Result};
+
+/// How far the rows of the checkpoint are in memory, of a database that was opened with
+/// [`Options::answer_while_loading`](crate::Options::answer_while_loading).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadStatistics {
+    /// Bytes of the checkpoint that were left to be loaded when the database was opened, without those of
+    /// tables that had been dropped.
+    pub bytes_total: u64,
+    /// Bytes of these that are loaded.
+    pub bytes_done: u64,
+    /// In how many blocks they are.
+    pub blocks_total: u64,
+    /// Blocks that are loaded.
+    pub blocks_done: u64,
+    /// Tables of which rows, or entries of indexes, are not in memory yet.
+    pub tables_left: u64,
+    /// Why a table cannot be loaded: see [`Error::LoadFailed`](crate::Error::LoadFailed).
+    pub failure: Option<String>,
+}
+
+/// See the module's documentation. Without anything to load it is over from the beginning.
+#[derive(Debug, Default)]
+pub(crate) struct LoadState {
+    left: Mutex<Left>,
+    changed: Condvar,
+    is_stopped: AtomicBool,
+    /// That of the background, which must not wait for itself.
+    own_thread: OnceLock<ThreadId>,
+    bytes_total: AtomicU64,
+    bytes_done: AtomicU64,
+    blocks_total: AtomicU64,
+    blocks_done: AtomicU64,
+}
+
+/// What is left to be loaded.
+#[derive(Debug, Default)]
+struct Left {
+    /// Tables that are not loaded yet; with the reason, those that cannot be.
+    tables: BTreeMap<TableId, Option<Name>>,
+    /// Whether the background has found no memory when it tried last.
+    is_short_of_memory: bool,
+    /// Whether nobody loads in the background any more.
+    is_abandoned: bool,
+}
+
+impl Left {
+    fn failure(&self) -> Option<&Name> {
+        self.tables.values().flatten().next()
+    }
+
+    /// Returns whether there is a table that can still be loaded.
+    fn has_more(&self) -> bool {
+        self.tables.values().any(Option::is_none)
+    }
+}
+
+// Relaxed, in all of this: what is concluded from the numbers needs no rows; tables and stops come under the lock.
+impl LoadState {
+    /// A table with so many blocks and bytes is to be loaded.
+    pub(super) fn add_table(&self, table: TableId, blocks: u64, bytes: u64) {
+        lock(&self.left).tables.insert(table, None);
+        self.blocks_total.fetch_add(blocks, Ordering::Relaxed);
+        self.bytes_total.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many blocks, with so many bytes, need not be loaded any more.
+    pub(super) fn note_blocks(&self, blocks: u64, bytes: u64) {
+        self.blocks_done.fetch_add(blocks, Ordering::Relaxed);
+        self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All of a table is in memory, or not needed any more.
+    pub(super) fn note_table(&self, table: TableId) {
+        lock(&self.left).tables.remove(&table);
+        self.changed.notify_all();
+    }
+
+    /// A table cannot be loaded.
+    pub(super) fn note_failure(&self, table: TableId, why: &Name) {
+        // It may have been dropped since.
+        if let Some(failure) = lock(&self.left).tables.get_mut(&table) {
+            failure.get_or_insert_with(|| why.clone());
+        }
+        self.changed.notify_all();
+    }
+
+    pub(super) fn set_short_of_memory(&self, is_short: bool) {
+        lock(&self.left).is_short_of_memory = is_short;
+        self.changed.notify_all();
+    }
+
+    /// Says that the calling thread is the background's.
+    pub(super) fn set_own_thread(&self) {
+        let _ = self.own_thread.set(thread::current().id());
+    }
+
+    /// Nobody loads in the background any more.
+    pub(super) fn abandon(&self) {
+        lock(&self.left).is_abandoned = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends the loading, and all waiting for it.
+    pub(super) fn stop(&self) {
+        let left = lock(&self.left);
+        self.is_stopped.store(true, Ordering::Relaxed);
+        drop(left);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a while, or until the loading is stopped.
+    pub(super) fn pause(&self, time: Duration) {
+        let left = lock(&self.left);
+        let waited = self.changed.wait_timeout_while(left, time, |_| !self.is_stopped());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns whether everything is in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        lock(&self.left).tables.is_empty()
+    }
+
+    /// Returns why a table cannot be loaded, if there is one.
+    pub(crate) fn failure(&self) -> Option<Name> {
+        lock(&self.left).failure().cloned()
+    }
+
+    /// Waits until everything is in memory.
+    ///
+    /// # Errors
+    /// [`Error::LoadFailed`] when all is that can be; [`Error::OutOfMemory`] when the memory limit holds no
+    /// more; [`Error::Closed`]; [`Error::NestedRequest`] in the hook that is told of the progress.
+    pub(crate) fn wait(&self) -> Result<()> {
+        if self.own_thread.get() == Some(&thread::current().id()) {
+            return Err(Error::NestedRequest);
+        }
+        let mut left = lock(&self.left);
+        loop {
+            if self.is_stopped() {
+                return Err(Error::Closed);
+            } else if left.tables.is_empty() {
+                return Ok(());
+            } else if let Some(failure) = left.failure().filter(|_| !left.has_more()) {
+                return Err(Error::LoadFailed(failure.clone()));
+            } else if left.is_short_of_memory {
+                return Err(Error::OutOfMemory(Abort::out_of_memory(TableId::NONE)));
+            } else if left.is_abandoned {
+                return Err(Error::LoadFailed(Name::new(
+                    "nobody loads rows any more; open the database again",
+                )));
+            }
+            left = self.changed.wait(left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> LoadStatistics {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let left = lock(&self.left);
+        LoadStatistics {
+            bytes_total: get(&self.bytes_total),
+            bytes_done: get(&self.bytes_done),
+            blocks_total: get(&self.blocks_total),
+            blocks_done: get(&self.blocks_done),
+            tables_left: left.tables.len() as u64,
+            failure: left.failure().map(ToString::to_string),
+        }
+    }
+}
