@@ -1,0 +1,165 @@
+//! Checkpoints, backups, closing, reading only and the memory limit while rows are loaded.
+
+use std::thread;
+
+use ensilo::Error;
+
+use super::*;
+
+#[test]
+fn a_checkpoint_waits_and_a_backup_does_not() {
+    let hold = Hold::new();
+    let disk = left_behind(2000, 1);
+    let db = open(loading(), &disk).unwrap();
+    let table = items(&db);
+    db.transact(|tx| table.delete(tx, 1)).unwrap();
+    let expected: Vec<_> = (2..2000).filter(|&id| is_key(id)).map(item).collect();
+    thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| db.checkpoint());
+        db.backup("/backup").unwrap();
+        assert_eq!(load(&db).tables_left, 2);
+        assert_eq!(db.statistics().unwrap().durability.unwrap().checkpoints.made, 0);
+        hold.release();
+        assert!(checkpoint.join().unwrap().unwrap().rows as usize >= 2 * expected.len());
+    });
+    assert_eq!(load(&db).tables_left, 0);
+    assert_eq!(all_items_now(&db), expected);
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(all_items(&open(loading(), &disk).unwrap()), expected);
+    let restored: Database = loading().open_with(disk as Arc<dyn Disk>, Path::new("/backup")).unwrap();
+    assert_eq!(all_items(&restored), expected);
+}
+
+fn all_items_now(db: &Database) -> Vec<Item> {
+    let items = items(db);
+    db.read(|tx| items.scan().rows(tx)).unwrap()
+}
+
+#[test]
+fn closing_ends_a_load_and_makes_no_checkpoint_of_half_the_rows() {
+    let hold = Hold::new();
+    let disk = left_behind(2000, 1);
+    let db = open(loading().checkpoint_at_close(true).checkpoint_log_bytes(1 << 20), &disk).unwrap();
+    let table = items(&db);
+    db.transact(|tx| table.update(tx, 1, |row: &mut Count| row.count = 4)).unwrap();
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| db.wait_until_loaded());
+        let checkpoint = scope.spawn(|| db.checkpoint());
+        let closing = scope.spawn(|| db.close());
+        // They end without the background, which is let go for it to end as well.
+        assert!(matches!(waits.join().unwrap(), Err(Error::Closed)));
+        assert!(matches!(checkpoint.join().unwrap(), Err(Error::Closed)));
+        hold.release();
+        closing.join().unwrap().unwrap();
+    });
+    drop((db, table));
+    let db = open(options(), &disk).unwrap();
+    assert_eq!(db.statistics().unwrap().durability.unwrap().recovery.checkpoint_rows % 1333, 4);
+    assert_eq!(all_items(&db).len(), 1333);
+    assert_eq!(all_items(&db)[0].count, 4);
+}
+
+#[test]
+fn a_load_that_is_over_lets_closing_make_its_checkpoint() {
+    let hold = Hold::new();
+    let disk = left_behind(500, 1);
+    let db = open(loading().checkpoint_at_close(true), &disk).unwrap();
+    hold.release();
+    let table = items(&db);
+    db.transact(|tx| table.delete(tx, 1)).unwrap();
+    db.wait_until_loaded().unwrap();
+    db.close().unwrap();
+    drop((db, table));
+    let db = open(options(), &disk).unwrap();
+    assert_eq!(db.statistics().unwrap().durability.unwrap().recovery.log_writes, 0);
+    assert_eq!(all_items(&db).len(), 332);
+}
+
+#[test]
+fn a_database_is_read_only_and_answers_while_it_loads() {
+    let hold = Hold::new();
+    let disk = left_behind(2000, 2);
+    let db = open(loading().read_only(true), &disk).unwrap();
+    let table = items(&db);
+    assert_eq!(db.transact(|tx| table.get(tx, 1000)).unwrap(), Some(item(1000)));
+    assert!(load(&db).blocks_done <= 2);
+    assert!(matches!(db.transact(|tx| table.delete(tx, 1000)), Err(Error::ReadOnly)));
+    assert!(matches!(db.checkpoint(), Err(Error::ReadOnly)));
+    let by_group = people(&db).index::<u32>("by_group").unwrap();
+    assert_eq!(db.read_stale(|tx| by_group.equal(&3).count(tx)).unwrap(), 191);
+    hold.release();
+    db.wait_until_loaded().unwrap();
+    assert_eq!(all_items(&db).len(), 1333);
+    db.close().unwrap();
+}
+
+#[test]
+fn rows_are_loaded_within_the_memory_limit() {
+    let hold = Hold::new();
+    let disk = left_behind(16_000, 1);
+    let db = open(loading().memory_limit_bytes(12 << 20), &disk).unwrap();
+    let table = items(&db);
+    assert_eq!(db.transact(|tx| table.get(tx, 10_000)).unwrap(), Some(item(10_000)));
+    let mut refused = None;
+    for id in (0..16_000).filter(|&id| is_key(id)).step_by(100) {
+        match db.transact(|tx| table.get(tx, id)) {
+            Ok(found) => assert_eq!(found, Some(item(id))),
+            Err(Error::OutOfMemory(_)) => {
+                refused.get_or_insert(id);
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let refused = refused.expect("more rows than the limit holds");
+    hold.release();
+    assert!(matches!(db.wait_until_loaded(), Err(Error::OutOfMemory(_))));
+    // Of the rows that are there some go, and others come in their place, in the end all.
+    db.drop_table("person").unwrap();
+    let mut taken = 0;
+    while let Some((id, _)) = db.transact(|tx| table.scan().take_first(tx)).unwrap_or(Some((0, item(0)))) {
+        taken += u32::from(id > 0);
+    }
+    assert_eq!(taken, 10_666);
+    assert_eq!(db.transact(|tx| table.get(tx, refused)).unwrap(), None);
+    db.wait_until_loaded().unwrap();
+}
+
+#[test]
+fn row_ids_go_on_behind_those_that_are_not_loaded() {
+    #[derive(Clone, Debug, PartialEq, Row)]
+    #[row(table = "event")]
+    struct Event {
+        what: String,
+    }
+    let _hold = Hold::new();
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(options(), &disk).unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let event = |number: u32| Event { what: format!("{number} {}", "x".repeat(1000)) };
+    let before = (0..1500).map(|number| db.transact(|tx| events.insert(tx, &event(number))).unwrap());
+    let before: Vec<_> = before.collect();
+    db.checkpoint().unwrap();
+    let db = open(loading(), &disk.kill().into()).unwrap();
+    let events = db.open_table::<Event>().unwrap();
+    let new = db.transact(|tx| events.insert(tx, &event(1500))).unwrap();
+    assert!(new > *before.last().unwrap());
+    let load = load(&db);
+    assert!(load.blocks_done < load.blocks_total, "{load:?}");
+    assert_eq!(db.transact(|tx| events.scan().count(tx)).unwrap(), 1501);
+}
+
+#[test]
+fn progress_is_told_while_rows_are_loaded() {
+    let hold = Hold::new();
+    let disk = left_behind(1000, 1);
+    let (reports, reported) = std::sync::mpsc::channel();
+    let db = open(loading().on_recovery(move |progress| _ = reports.send(*progress)), &disk).unwrap();
+    let total = load(&db).bytes_total;
+    hold.release();
+    db.wait_until_loaded().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let last = reported.into_iter().last().unwrap();
+    assert_eq!((last.bytes_done, last.bytes_total), (total, total));
+}
