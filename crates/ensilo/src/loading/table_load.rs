@@ -62,6 +62,8 @@ pub(super) struct TableLoad<E: Engine> {
     is_finishing: AtomicBool,
     /// Whether the table was dropped.
     is_given_up: AtomicBool,
+    /// Whether the statistics count its blocks: not of a table that is loaded before the first request.
+    is_counted: bool,
     failure: OnceLock<Name>,
     waiting: Mutex<()>,
     changed: Condvar,
@@ -73,6 +75,7 @@ impl<E: Engine> TableLoad<E> {
         table: &TableCore<E::Store>,
         blocks: Vec<CheckpointBlock>,
         deleted: HashSet<Box<[u8]>>,
+        is_counted: bool,
     ) -> Self {
         TableLoad {
             shared: Arc::clone(shared),
@@ -84,6 +87,7 @@ impl<E: Engine> TableLoad<E> {
             is_wanted: AtomicBool::new(false),
             is_finishing: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
+            is_counted,
             failure: OnceLock::new(),
             waiting: Mutex::new(()),
             changed: Condvar::new(),
@@ -145,7 +149,9 @@ impl<E: Engine> TableLoad<E> {
         let mut claim = Claim { load: self, block, is_loaded: false };
         self.with_hand(|hand| self.put_rows(hand, &block.block))?;
         claim.is_loaded = true;
-        self.shared.state.note_blocks(1, block.block.bytes as u64);
+        if self.is_counted {
+            self.shared.state.note_blocks(1, block.block.bytes as u64);
+        }
         Ok(())
     }
 

@@ -66,7 +66,7 @@ impl<E: Engine> Loads<E> {
 
     /// Sees to it that rows of the table are loaded when they are touched, if it has any in the checkpoint.
     pub(crate) fn add(&mut self, table: &Arc<TableCore<E::Store>>) {
-        if let Some(load) = self.take(table) {
+        if let Some(load) = self.take(table, true) {
             self.shared.state.add_table(load.id(), load.blocks().all().len() as u64, load.blocks().bytes());
             table.load.begin(Arc::clone(&load) as Arc<dyn LoadRows<E::Store>>);
             self.tables.push((Arc::clone(table), load));
@@ -75,7 +75,7 @@ impl<E: Engine> Loads<E> {
 
     /// Loads the rows of a table at once; its indexes have to get their entries.
     pub(crate) fn load_now(&mut self, table: &Arc<TableCore<E::Store>>) -> Result<()> {
-        let Some(load) = self.take(table) else { return Ok(()) };
+        let Some(load) = self.take(table, false) else { return Ok(()) };
         self.bytes_at_once += load.blocks().bytes();
         let all = (Bound::Unbounded, Bound::Unbounded);
         load.load_piece(all, Direction::Forward, usize::MAX).map(|_| ())
@@ -92,9 +92,9 @@ impl<E: Engine> Loads<E> {
         loading.set_thread(Background { shared, tables, hook }.start());
     }
 
-    fn take(&mut self, table: &Arc<TableCore<E::Store>>) -> Option<Arc<TableLoad<E>>> {
+    fn take(&mut self, table: &TableCore<E::Store>, is_counted: bool) -> Option<Arc<TableLoad<E>>> {
         let blocks = self.blocks.remove(&table.store.id())?;
         let deleted = self.deleted.remove(&table.store.id()).unwrap_or_default();
-        Some(Arc::new(TableLoad::new(&self.shared, table, blocks, deleted)))
+        Some(Arc::new(TableLoad::new(&self.shared, table, blocks, deleted, is_counted)))
     }
 }

@@ -146,7 +146,7 @@ fn load(db: &Database) -> LoadStatistics {
 
 fn all_items(db: &Database) -> Vec<Item> {
     let items = items(db);
-    db.read_stale(|tx| items.scan().rows(tx)).unwrap()
+    db.read(|tx| items.scan().rows(tx)).unwrap()
 }
 
 /// What a part of a checkpoint says of a block: where it lies, how long it is, and its payload.

@@ -17,6 +17,7 @@
 
 mod directory;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,7 @@ use ensilo_disk::{Disk, File, PAGE_BYTES, PageBuffer};
 use super::block_writes::BlockWrites;
 use super::corruption::CorruptionKind;
 use super::error::OpenError;
+use super::file_access::open;
 use super::replay_file::ReplayFile;
 use crate::format::{BlockCodec, BlockEnd, Change};
 
@@ -83,34 +85,25 @@ struct Part {
 
 impl CheckpointBlocks {
     /// Finds the blocks of these parts. `None` when anything is not as it should be.
-    pub(super) fn find(disk: &dyn Disk, parts: Vec<ReplayFile>, threads: usize) -> Option<CheckpointBlocks> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut found = Vec::new();
-            // Relaxed: the numbers need only differ.
-            while let number = next.fetch_add(1, Ordering::Relaxed)
-                && let Some(part) = parts.get(number)
-            {
-                found.push((number, directory::of_part(disk, part, number)?));
-            }
-            Some(found)
-        };
-        let threads = (threads * THREADS_PER_CORE).clamp(1, parts.len().max(1));
-        let found: Option<Vec<_>> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            workers.into_iter().map(join).collect()
+    pub(super) fn find(
+        disk: &dyn Disk,
+        replayed: Vec<ReplayFile>,
+        threads: usize,
+    ) -> Option<CheckpointBlocks> {
+        let parts = replayed.into_iter().map(|replayed| {
+            let (file, len) = open(disk, &replayed.path).ok()?;
+            (len == replayed.bytes).then_some(Part { replayed, file })
         });
-        let mut found: Vec<_> = found?.into_iter().flatten().collect();
-        found.sort_by_key(|(number, _)| *number);
-        let mut all = CheckpointBlocks { parts: Vec::new(), blocks: Vec::new() };
-        for (replayed, (_, (file, blocks))) in parts.into_iter().zip(found) {
-            all.parts.push(Part { replayed, file });
-            all.blocks.extend(blocks);
-        }
-        all.check_run_ends().then_some(all)
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        let numbered = parts.iter().enumerate();
+        let sections: Vec<_> = numbered.flat_map(|(number, part)| directory::sections(number, part)).collect();
+        let found = side_by_side(&sections, threads, |section| directory::walk(&parts[section.part], section))?;
+        let mut by_part: Vec<Vec<_>> = parts.iter().map(|_| Vec::new()).collect();
+        sections.iter().zip(found).for_each(|(section, found)| by_part[section.part].push(found));
+        let joined = parts.iter().zip(by_part).map(|(part, found)| directory::join(&part.replayed, found));
+        let blocks = joined.collect::<Option<Vec<_>>>()?.concat();
+        let all = CheckpointBlocks { parts, blocks };
+        all.check_run_ends(threads).then_some(all)
     }
 
     /// Takes the blocks out: by part, each part's in the order in which they stand there.
@@ -150,21 +143,51 @@ impl CheckpointBlocks {
 
     /// Returns whether the blocks stand in runs, and whether the first and the last block of each is valid
     /// (B1).
-    fn check_run_ends(&self) -> bool {
-        let mut scratch = BlockScratch::default();
+    fn check_run_ends(&self, threads: usize) -> bool {
         let runs = self.blocks.chunk_by(|one, other| (one.part, one.table) == (other.part, other.table));
-        let mut known = std::collections::HashSet::new();
+        let (mut known, mut ends) = (HashSet::new(), Vec::new());
         for run in runs {
             let is_in_order = run.is_sorted_by(|one, other| one.first_key < other.first_key);
-            let ends = [&run[0], &run[run.len() - 1]];
-            let is_first_of_table = known.insert((run[0].part, run[0].table));
-            let mut are_valid = || ends.iter().all(|end| self.read(end, &mut scratch).is_ok());
-            if !(is_in_order && is_first_of_table && are_valid()) {
+            if !is_in_order || !known.insert((run[0].part, run[0].table)) {
                 return false;
             }
+            ends.push(&run[0]);
+            ends.extend(run[1..].last());
         }
-        true
+        let check = |end: &&CheckpointBlock| self.read(end, &mut BlockScratch::default()).ok().map(drop);
+        side_by_side(&ends, threads, check).is_some()
     }
+}
+
+/// Does some work for each of these, by so many threads for each of which some wait for the disk. Returns the
+/// results in order, if each has one.
+fn side_by_side<T: Sync, R: Send>(
+    all: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> Option<R> + Sync,
+) -> Option<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let work_on = || {
+        let mut done = Vec::new();
+        // Relaxed: the numbers need only differ.
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(one) = all.get(number)
+        {
+            done.push((number, work(one)?));
+        }
+        Some(done)
+    };
+    let threads = (threads * THREADS_PER_CORE).clamp(1, all.len().max(1));
+    let done: Option<Vec<_>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work_on)).collect();
+        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().map(join).collect()
+    });
+    let mut done: Vec<(usize, R)> = done?.into_iter().flatten().collect();
+    done.sort_by_key(|(number, _)| *number);
+    Some(done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Reads these bytes of a file, and the pages that they lie in.

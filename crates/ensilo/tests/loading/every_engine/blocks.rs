@@ -68,8 +68,9 @@ fn scans_in_both_directions_find_everything() {
         let (db, items) = opened();
         assert_eq!(ids(db.read(|tx| items.scan().reverse().columns().collect(tx)).unwrap()), reversed);
         let (db, items) = opened();
-        assert_eq!(db.transact(|tx| items.range(700..2300).count(tx)).unwrap(), 1066);
-        assert_eq!(db.transact(|tx| items.range(3000..).count(tx)).unwrap(), 666);
+        let within = |low: u32, high: u32| (low..high).filter(|&id| is_key(id)).count();
+        assert_eq!(db.transact(|tx| items.range(700..2300).count(tx)).unwrap(), within(700, 2300));
+        assert_eq!(db.transact(|tx| items.range(3000..).count(tx)).unwrap(), within(3000, 4000));
         let keys: Vec<u32> = (0..4000).step_by(37).collect();
         let found = db.transact(|tx| items.get_many(tx, &keys)).unwrap();
         for (id, found) in keys.into_iter().zip(found) {
@@ -134,7 +135,7 @@ fn one_thread_loads_a_block_and_the_others_wait() {
     });
     let rows = db.statistics().unwrap().table("item").unwrap().records;
     let load = load(&db);
-    assert!(load.blocks_done <= 2 && rows <= 250 * load.blocks_done, "{load:?} {rows}");
+    assert!(load.blocks_done <= 2 && rows <= 260 * load.blocks_done, "{load:?} {rows}");
 }
 
 #[test]

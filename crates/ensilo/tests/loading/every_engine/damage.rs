@@ -26,7 +26,7 @@ fn id_in(payload: &[u8]) -> u32 {
 fn damage_is_an_error_for_those_who_need_the_block_and_ends_writes_and_checkpoints() {
     let hold = Hold::new();
     let (disk, payload) = damaged(|block| block.payload.len() as u64 / 2);
-    assert!(matches!(open(options(), &disk.kill().into()), Err(Error::Open(_))));
+    assert!(matches!(open(options(), &disk.fork().into()), Err(Error::Open(_))));
     let (events, reported) = channel();
     let options_with_hook = loading().on_event(move |event| _ = events.send(event.to_string()));
     let db = open(options_with_hook, &disk).unwrap();
@@ -119,8 +119,8 @@ fn no_damage_is_served() {
         let of_blocks =
             blocks.iter().flat_map(|block| [0, 5, 9, 17, 25, 64, 66, 70, 5000].map(|at| block.offset + at));
         let places = of_blocks.chain([10, 100, len - 1, len - 70, len / 2, len / 3]);
-        for place in places.filter(|&place| place < len).step_by(3) {
-            let disk = Arc::new(whole.kill());
+        for place in places.filter(|&place| place < len) {
+            let disk = Arc::new(whole.fork());
             disk.flip(&path, place * 8 + 1).unwrap();
             let db = match open(loading(), &disk) {
                 Ok(db) => db,
@@ -142,10 +142,10 @@ fn no_damage_is_served() {
             later += 1;
         }
         // Cut, and gone.
-        let disk = Arc::new(whole.kill());
+        let disk = Arc::new(whole.fork());
         disk.truncate(&path, len - 100).unwrap();
         assert!(matches!(open(loading(), &disk), Err(Error::Open(_))));
-        let disk = Arc::new(whole.kill());
+        let disk = Arc::new(whole.fork());
         disk.delete(&path).unwrap();
         assert!(matches!(open(loading(), &disk), Err(Error::Open(_))));
     }

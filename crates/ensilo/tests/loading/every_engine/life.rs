@@ -23,17 +23,12 @@ fn a_checkpoint_waits_and_a_backup_does_not() {
         assert!(checkpoint.join().unwrap().unwrap().rows as usize >= 2 * expected.len());
     });
     assert_eq!(load(&db).tables_left, 0);
-    assert_eq!(all_items_now(&db), expected);
+    assert_eq!(all_items(&db), expected);
     db.close().unwrap();
     drop(db);
     assert_eq!(all_items(&open(loading(), &disk).unwrap()), expected);
     let restored: Database = loading().open_with(disk as Arc<dyn Disk>, Path::new("/backup")).unwrap();
     assert_eq!(all_items(&restored), expected);
-}
-
-fn all_items_now(db: &Database) -> Vec<Item> {
-    let items = items(db);
-    db.read(|tx| items.scan().rows(tx)).unwrap()
 }
 
 #[test]
