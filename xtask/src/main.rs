@@ -119,8 +119,11 @@ fn models() -> Vec<Step> {
         Step::cargo("loom: versions and ERMIA's commit", "test --profile quick -p ensilo-ermia --lib models")
             .model("loom"),
         Step::cargo("loom: single keys", "test --profile quick -p ensilo-baselines --lib").model("loom"),
-        Step::cargo("loom: log buffers, places in the ring, who leads", "test --profile quick -p ensilo-log --lib model")
-            .model("loom"),
+        Step::cargo(
+            "loom: log buffers, places in the ring, who leads",
+            "test --profile quick -p ensilo-log --lib model",
+        )
+        .model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("loom: waiting for rows", "test --profile quick -p ensilo --lib watch::").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),

@@ -172,7 +172,6 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// time: each of them sees it from now on. For that to be so the caller sees to it that
     /// - the TID is of an epoch before the engine's first one;
     /// - nobody has looked for the key before, by itself or in a range, or written it, but for the replay;
-    /// - nobody else puts the same key;
     /// - no transaction is [prepared](crate::Write::prepare), which would keep what it has read by the nodes that hold it.
     ///
     /// A transaction that relies on other keys may find that what holds them has changed: it aborts, though nothing is wrong.

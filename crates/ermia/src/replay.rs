@@ -216,7 +216,7 @@ pub(crate) fn derive<I: Isolation>(
     let StoredRow { key, tid, words, len_bytes } = *row;
     let guard = participant.pin();
     // Behind the pin: from there on nobody takes the store apart.
-    if store.is_dropped() || find(store, key, &guard).is_some() {
+    if store.is_dropped() {
         return Ok(false);
     }
     let author = Author::At(Stamp::of(tid));
@@ -386,7 +386,8 @@ fn insert<I: Isolation>(
     slot.store(version.to_word() | lock, Ordering::Release);
     let inserted = store.index().insert_if_absent(key, oid.index_value(), guard, &mut ());
     if inserted != Ok(Inserted::New) {
-        // Relaxed: no key leads to it, and who passes over all slots finds nothing to follow.
+        // No key leads to the record, and none will: the identifier is lost, which takes eight bytes. Relaxed: who passes over all
+        // slots finds nothing to follow.
         slot.store(DEAD, Ordering::Relaxed);
     } else if lock == LOCKED {
         // Release: [replay].

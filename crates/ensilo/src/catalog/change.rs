@@ -87,6 +87,8 @@ impl<E: Engine> DatabaseShared<E> {
             self.engine.drop_store(index.store.id());
         }
         self.engine.drop_store(table.store.id());
+        // From here on the engine refuses every read, so that no row seems to be missing.
+        table.load.end();
         self.catalog.dropped.note_drop(self.engine.epochs());
         Ok(())
     }

@@ -72,14 +72,15 @@ impl<S> LoadCell<S> {
         lock(&self.load).clone()
     }
 
-    /// All is loaded, or nothing is needed any more.
-    pub(super) fn end(&self) {
+    /// All is loaded, or the store of the table is dropped.
+    pub(crate) fn end(&self) {
         // Release: [table-loaded].
         self.is_loading.store(false, Ordering::Release);
         *lock(&self.load) = None;
     }
 
-    /// The table is dropped. The cell stays as it is: rows that are not there must not seem to be missing.
+    /// The table is being dropped: nothing of it is loaded any more. [`LoadCell::end`] comes once its store is gone, since rows that are
+    /// not there must not seem to be missing.
     pub(crate) fn give_up(&self) {
         if let Some(load) = self.get() {
             load.give_up();

@@ -51,9 +51,15 @@ impl<T: Row, E: Engine> Table<T, E> {
             match inserted {
                 Ok(()) => Ok(keys),
                 Err(error) => {
-                    if !inner.is_doomed() {
-                        keys.iter().try_for_each(|key| self.delete_row(inner, key).map(drop))?;
+                    let taken_back = match inner.is_doomed() {
+                        true => Ok(()),
+                        false => keys.iter().try_for_each(|key| self.delete_row(inner, key).map(drop)),
+                    };
+                    if taken_back.is_err() && !inner.is_doomed() {
+                        // The table takes no writes any more, since a moment ago.
+                        return Err(inner.inconsistent(self.core.store.id(), &[]));
                     }
+                    taken_back?;
                     Err(error)
                 }
             }

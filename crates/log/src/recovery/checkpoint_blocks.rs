@@ -96,8 +96,10 @@ impl CheckpointBlocks {
         });
         let parts = parts.collect::<Option<Vec<_>>>()?;
         let numbered = parts.iter().enumerate();
-        let sections: Vec<_> = numbered.flat_map(|(number, part)| directory::sections(number, part)).collect();
-        let found = side_by_side(&sections, threads, |section| directory::walk(&parts[section.part], section))?;
+        let sections: Vec<_> =
+            numbered.flat_map(|(number, part)| directory::sections(number, part)).collect();
+        let found =
+            side_by_side(&sections, threads, |section| directory::walk(&parts[section.part], section))?;
         let mut by_part: Vec<Vec<_>> = parts.iter().map(|_| Vec::new()).collect();
         sections.iter().zip(found).for_each(|(section, found)| by_part[section.part].push(found));
         let joined = parts.iter().zip(by_part).map(|(part, found)| directory::join(&part.replayed, found));

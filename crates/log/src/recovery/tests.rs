@@ -3,6 +3,7 @@
 mod at_once;
 mod bad_sectors;
 mod by_copy;
+mod checkpoint_blocks;
 mod checkpoint_failures;
 mod corruption;
 mod diverged;

@@ -9,7 +9,7 @@
 
 use ensilo_engine::StoredRow;
 use ensilo_epoch::Participant;
-use ensilo_index::{InsertError, Inserted, Lookup};
+use ensilo_index::{InsertError, Inserted};
 use ensilo_slab::OutOfMemory;
 
 use crate::record::RecordPtr;
@@ -31,7 +31,7 @@ pub(crate) fn derive_record(
     let StoredRow { key, tid, words, len_bytes } = *row;
     let guard = participant.pin();
     // Behind the pin: from there on nobody takes the store apart.
-    if store.is_dropped() || matches!(store.index().get(key, &guard), Lookup::Found(_)) {
+    if store.is_dropped() {
         return Ok(false);
     }
     let record = RecordPtr::allocate(&guard, store.id(), len_bytes, TidWord::live(tid))?;

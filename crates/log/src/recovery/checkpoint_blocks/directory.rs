@@ -17,8 +17,8 @@ use crate::format::{
 };
 use crate::recovery::replay_file::{Extent, ReplayFile};
 
-/// How long a section is.
-const SECTION_BYTES: u64 = 32 << 20;
+/// How long a section is. In tests it is shorter than a block.
+const SECTION_BYTES: u64 = if cfg!(test) { 100 << 10 } else { 32 << 20 };
 
 /// So much is read of the beginning of a block: nearly always its first key is in it.
 const LOOK_BYTES: usize = PAGE_BYTES;
@@ -66,7 +66,8 @@ pub(super) fn walk(part: &Part, section: &Section) -> Option<FoundBlocks> {
             None => return Some(found),
         },
     };
-    let mut walk = SectionWalk { part: &part.replayed, number: section.part, file: &*part.file, offset: begin, page };
+    let mut walk =
+        SectionWalk { part: &part.replayed, number: section.part, file: &*part.file, offset: begin, page };
     while walk.offset < section.range.end && !found.has_end {
         walk.next(&mut found)?;
     }
