@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use ensilo_engine::{Engine, ReadOf, WriteOf};
+use ensilo_engine::{Engine, ReadOf, Store, WriteOf};
 use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
 
 use super::Table;
