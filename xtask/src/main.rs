@@ -40,8 +40,8 @@ enum Command {
         #[arg(long, default_value_t = 300)]
         stress_seconds: u64,
     },
-    /// The long crash tests: every crash point with many tears, every fault, every bit of a small database
-    /// turned, and processes that are killed. An hour or more.
+    /// The long crash tests on every engine: every crash point with many tears, every fault, every bit of a
+    /// small database turned, and processes that are killed. Some hours.
     Crash {
         /// How many processes are killed.
         #[arg(long, default_value_t = 200)]
@@ -49,6 +49,9 @@ enum Command {
         /// Where the numbers of the runs come from.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Only the tests of this engine, and none in which engines take turns; once for each engine.
+        #[arg(long = "engine", value_parser = PossibleValuesParser::new(ENGINES))]
+        engines: Vec<String>,
     },
     /// Fuzzers of everything that reads files (needs the nightly toolchain). What they find is left in
     /// target/fuzz/found; to look at it again, call the fuzzer with its name as the only argument behind
@@ -88,7 +91,7 @@ fn main() -> ExitCode {
         Command::Ci => ci(),
         Command::Models => models(),
         Command::Safety { stress_seconds } => safety(stress_seconds),
-        Command::Crash { cycles, seed } => crash(cycles, seed),
+        Command::Crash { cycles, seed, engines } => crash(cycles, seed, &engines),
         Command::Fuzz { seconds, target: None } => fuzz(&TARGETS, seconds),
         Command::Fuzz { seconds, target: Some(target) } => fuzz(&[&target], seconds),
         Command::Sharing { arguments } => vec![sharing(&arguments)],
@@ -176,20 +179,32 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
     steps
 }
 
-fn crash(cycles: u64, seed: u64) -> Vec<Step> {
-    let test = |name: &str, arguments: &str| {
-        Step::cargo(name, &format!("test --profile quick -p ensilo-crash {arguments} -- --nocapture"))
+/// The engines of the crash tests, as their modules are called.
+const ENGINES: [&str; 3] = ["silo", "ermia", "ermia_snapshot_isolation"];
+
+fn crash(cycles: u64, seed: u64, engines: &[String]) -> Vec<Step> {
+    let test = |name: &str, module: &str| {
+        // Every test whose path contains one of these runs.
+        let of_engine = |engine: &String| format!("{engine}::{module} {engine}::every_engine::{module}");
+        let paths = match engines {
+            [] => format!("::{module}"),
+            engines => engines.iter().map(of_engine).collect::<Vec<_>>().join(" "),
+        };
+        let program = "test --profile quick -p ensilo-crash --test crash -- --nocapture";
+        Step::cargo(name, &format!("{program} {paths}"))
             .env("ENSILO_CRASH_LONG", "1")
             .env("ENSILO_CRASH_SEED", &seed.to_string())
+            .env("ENSILO_CRASH_CYCLES", &cycles.to_string())
     };
     vec![
-        test("planted mistakes", "--test planted"),
-        test("killed processes", "--test kill").env("ENSILO_CRASH_CYCLES", &cycles.to_string()),
-        test("disks that fail", "--test faults"),
-        test("power failures after every operation", "--test crash_points"),
-        test("power failures during backups", "--test backups"),
-        test("TPC-C after power failures", "--test tpcc"),
-        test("damaged files", "--test corruption"),
+        test("planted mistakes", "planted"),
+        test("killed processes", "kill"),
+        test("disks that fail", "faults"),
+        test("crashes after operations that fail", "failed_operations"),
+        test("power failures after every operation", "crash_points"),
+        test("power failures during backups", "backups"),
+        test("TPC-C after power failures", "tpcc"),
+        test("damaged files", "corruption"),
     ]
 }
 

@@ -1,19 +1,20 @@
 //! Disks that fail under a running database, and disks that are full: what was acknowledged survives, nothing is acknowledged after
 //! the failure, reads go on, and the error says what happened.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use ensilo::{Database, Durability, Error, LogError, Result, Silo};
+use ensilo::{Durability, Error, LogError, Result};
 use ensilo_crash::environment::is_long;
-use ensilo_crash::explore::{Acknowledged, Oracle};
+use ensilo_crash::explore::Acknowledged;
 use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_crash::state::DatabaseState;
 use ensilo_disk::Disk;
 use ensilo_test_disk::{Counts, Faults, Recorder, SimulatedDisk, SyncPause};
+
+use super::*;
 
 const STEPS: u64 = 80;
 
@@ -66,8 +67,7 @@ impl Rig {
         found.extend((0..3).map(|tear| disk.fork().crash(seed * 10 + tear)));
         drop(db);
         for disk in found {
-            let db: Database = setup.open(Arc::new(disk)).map_err(|error| error.to_string())?;
-            Oracle::<Silo>::check(&history, &db, &acknowledged)?;
+            recover(&setup, disk, &history, &acknowledged)?;
         }
         Ok(())
     }
@@ -107,7 +107,7 @@ fn check_failed(rig: &Rig, what: &str) {
     let acknowledged = rig.recorder.trace().len();
     let refused = rig.db.create_index("wide", "never", [("second", ensilo::Order::Ascending)]);
     assert!(matches!(refused, Err(Error::LogFailed(_))), "{what}: {refused:?}");
-    let wide: ensilo::Table<ensilo_crash::schema::Wide> = rig.db.open_table().unwrap();
+    let wide: Table<ensilo_crash::schema::Wide> = rig.db.open_table().unwrap();
     for level in [Durability::Visible, Durability::Stored] {
         let refused = rig.db.request().durability(level).transact(|tx| wide.delete(tx, 1));
         let has_row = !matches!(refused, Ok(false));
@@ -191,7 +191,7 @@ fn every_failed_change_of_a_name_is_final_or_fails_a_checkpoint() {
 fn a_full_disk_is_named() {
     let step = if is_long() { 16 << 10 } else { 512 << 10 };
     let mut failures = 0;
-    for seed in 0..2 {
+    for seed in 0..share(2) {
         let used: u64 = Rig::new(seed).disk.files().iter().map(|(_, len)| len).sum();
         for more in (0..5 << 20).step_by(step) {
             let faults = Faults { seed: more, no_space_after_bytes: Some(used + more), ..Faults::default() };
@@ -214,21 +214,21 @@ fn opening_on_a_full_disk_fails_and_harms_nothing() {
     let acknowledged = Acknowledged::in_trace(&rig.recorder.trace());
     let disk = rig.disk.fork().kill();
     let used: u64 = disk.files().iter().map(|(_, len)| len).sum();
-    for more in (0..3 << 20).step_by(if is_long() { 4 << 10 } else { 64 << 10 }) {
+    let sizes = (3 << 20) >> if is_long() { 12 } else { 16 };
+    for more in (0..3 << 20).step_by((3 << 20) / share(sizes) as usize) {
         let disk = Arc::new(disk.fork());
         disk.set_faults(Faults { no_space_after_bytes: Some(used + more), ..Faults::default() });
-        match rig.setup.open::<Silo>(Arc::clone(&disk) as _) {
+        match rig.setup.open::<Engine>(Arc::clone(&disk) as _) {
             Ok(db) => drop(db),
             Err(error) => assert!(error.to_string().contains("full"), "{error}"),
         }
-        let db: Database = rig.setup.open(Arc::new(disk.crash(more))).unwrap();
-        Oracle::<Silo>::check(&rig.history, &db, &acknowledged).unwrap();
+        recover(&rig.setup, disk.crash(more), &rig.history, &acknowledged).unwrap();
     }
 }
 
 #[test]
 fn nothing_is_acknowledged_while_a_sync_hangs() {
-    for seed in 0..if is_long() { 40 } else { 3 } {
+    for seed in 0..if is_long() { 40 } else { share(3) } {
         let Rig { setup, disk, recorder, history, db, .. } = Rig::new(seed);
         let pause = SyncPause::new();
         disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
@@ -255,8 +255,7 @@ fn nothing_is_acknowledged_while_a_sync_hangs() {
         });
         let history = history.into_inner().unwrap();
         for (disk, acknowledged) in crashed {
-            let db: Database = setup.open(Arc::new(disk)).unwrap();
-            Oracle::<Silo>::check(&history, &db, &acknowledged).unwrap();
+            recover(&setup, disk, &history, &acknowledged).unwrap();
         }
     }
 }

@@ -1,19 +1,21 @@
 //! The twelve consistency conditions of TPC-C after power failures in the middle of a run.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Database, Silo};
 use ensilo_bench::driver::{Aborts, Interrupt, Session, View, Workload};
-use ensilo_bench::tpcc::{Scale, Tpcc, TpccOptions};
+use ensilo_bench::tpcc::{Scale, TpccOf, TpccOptions, Whole};
 use ensilo_crash::environment::{is_long, seed_or};
 use ensilo_crash::explore::{Acknowledged, Depth, Explored, Oracle, Recorded};
 use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::setup::Setup;
 use ensilo_test_disk::{Recorder, SimulatedDisk};
+
+use super::*;
+
+type Tpcc = TpccOf<Whole<Engine>>;
 
 const WORKERS: usize = 2;
 /// New-order, payment, order-status, delivery, stock-level.
@@ -29,7 +31,7 @@ fn place(worker: usize, transaction: usize) -> u32 {
     (worker * TYPES + transaction) as u32
 }
 
-impl Oracle<Silo> for Run {
+impl Oracle<Engine> for Run {
     /// The effects of each type of transactions.
     type Seen = Vec<u64>;
 
@@ -126,7 +128,7 @@ fn run_and_crash(seed: u64, setup: Setup, omitted: Option<OmittedSync>) -> Resul
 #[test]
 fn the_conditions_hold_after_power_failures() {
     let epoch_interval = Some(Duration::from_millis(1));
-    for loggers in [1, 2] {
+    for loggers in 1..=share(2) as usize {
         let setup = Setup { loggers, epoch_interval, ..Setup::default() };
         let explored = run_and_crash(seed_or(1) + loggers as u64, setup, None);
         println!("{loggers} loggers: {}", explored.unwrap_or_else(|what| panic!("{what}")));

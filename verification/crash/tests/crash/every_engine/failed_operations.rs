@@ -2,19 +2,20 @@
 //!
 //! Every write, sync and change of a name of an opening, a checkpoint, the change to another log file and a close fails once, or from then
 //! on for good. Syncs of directories are counted by themselves: they are few, and fail as often as all others.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use ensilo::{Database, Error, Result, Silo};
+use ensilo::{Error, Result};
 use ensilo_crash::environment::{is_long, seed_or};
-use ensilo_crash::explore::{Acknowledged, Oracle};
+use ensilo_crash::explore::Acknowledged;
 use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_crash::watched::{Image, WatchedDisk};
 use ensilo_test_disk::{Counts, Faults, Operation, Recorder, SimulatedDisk, Trace};
+
+use super::*;
 
 /// What the database does while an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,11 +101,11 @@ impl Prepared {
         Attempted { history, trace: recorder.trace(), images: watched.take_images(), counts }
     }
 
-    /// The faults of a phase: all of them in a long run, and otherwise all syncs of directories, and some of the others.
+    /// The faults of a phase: all of them in a long run, and otherwise most syncs of directories, and some of the others.
     fn faults(&self, phase: Phase) -> Vec<Faults> {
         let counts = self.attempt(phase, &Faults::default()).counts;
         let some = |count: u64, wanted: u64| {
-            let step = if is_long() { 1 } else { count.div_ceil(wanted).max(1) };
+            let step = if is_long() { 1 } else { count.div_ceil(share(wanted)).max(1) };
             (1..=count).step_by(step as usize)
         };
         let new = |seed| Faults { seed, ..Faults::default() };
@@ -163,15 +164,14 @@ impl Prepared {
         acknowledged: &Acknowledged,
     ) -> std::result::Result<(), String> {
         let setup = Setup { checkpoint_at_close: false, ..self.setup };
-        let db: Database = setup.open(Arc::new(disk)).map_err(|error| format!("not opened: {error}"))?;
-        Oracle::<Silo>::check(history, &db, acknowledged).map(|_| ())
+        recover(&setup, disk, history, acknowledged).map(|_| ())
     }
 }
 
 /// Lets each operation of a phase fail, with two threads.
 fn explore(phase: Phase) {
     let (mut failures, mut recoveries) = (0, 0);
-    for seed in 0..if is_long() { 4 } else { 2 } {
+    for seed in 0..if is_long() { 4 } else { share(2) } {
         let prepared = Prepared::new(seed_or(1) * 100 + seed);
         let faults = prepared.faults(phase);
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));

@@ -1,5 +1,4 @@
 //! Databases of every format version, from the repository, are opened, and hold what they held.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};

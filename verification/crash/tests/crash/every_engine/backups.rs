@@ -1,12 +1,11 @@
 //! A power failure after every operation of a run during which backups are made.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use ensilo::{Database, Error, Result, Silo};
+use ensilo::{Error, Result};
 use ensilo_crash::environment::seed_or;
 use ensilo_crash::explore::{Acknowledged, Depth, Oracle, Recorded};
 use ensilo_crash::progress;
@@ -14,6 +13,8 @@ use ensilo_crash::serial::{self, History, Plan, WORKER};
 use ensilo_crash::setup::Setup;
 use ensilo_disk::Disk;
 use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
+
+use super::*;
 
 /// A backup that was made, and where in the trace.
 struct Made {
@@ -66,7 +67,7 @@ fn check_backup(disk: &Arc<SimulatedDisk>, made: &Made, position: usize, expecte
     match open(disk, directory) {
         Ok(db) if is_there => {
             let acknowledged = acknowledged_before(expected.trace, made.begin);
-            Oracle::<Silo>::check(expected.history, &db, &acknowledged).unwrap();
+            Oracle::<Engine>::check(expected.history, &db, &acknowledged).unwrap();
             Outcome::Whole
         }
         Ok(_) => {
@@ -113,7 +114,7 @@ fn crash_during_backups(seed: u64, steps: u64, crashes: usize) -> Vec<Outcome> {
     let mut acknowledged = Acknowledged::default();
     acknowledged.raise(WORKER, 0);
     let recorded = Recorded { seed, trace: &trace, acknowledged, setup };
-    let explored = recorded.explore::<Silo, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
+    let explored = recorded.explore::<Engine, _>(&history, &depth).unwrap_or_else(|what| panic!("{what}"));
     println!("seed {seed}: {} operations, {} backups, {explored}", trace.len(), made.len());
     // The backups that were under way or had just been made.
     let expected = Expected { trace: &trace, history: &history };
@@ -143,7 +144,7 @@ fn crash_during_backups(seed: u64, steps: u64, crashes: usize) -> Vec<Outcome> {
 #[test]
 fn a_crash_leaves_a_backup_whole_or_refused_and_the_database_unharmed() {
     let outcomes: Vec<_> =
-        (1..4).flat_map(|seed| crash_during_backups(seed_or(1) * 10 + seed, 60, 40)).collect();
+        (1..1 + share(3)).flat_map(|seed| crash_during_backups(seed_or(1) * 10 + seed, 60, 40)).collect();
     let count = |what| outcomes.iter().filter(|outcome| **outcome == what).count();
     let (whole, refused, nothing) = (count(Outcome::Whole), count(Outcome::Refused), count(Outcome::Nothing));
     println!("{whole} whole, {refused} refused, {nothing} with nothing in them");

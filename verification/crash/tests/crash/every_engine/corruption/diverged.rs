@@ -4,12 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo::Database;
 use ensilo_crash::serial::{self, Plan};
 use ensilo_disk::Disk;
 use ensilo_test_disk::{Recorder, SimulatedDisk};
 
-use super::{Allowed, End, Outcome, Outcomes, Sample, name, samples};
+use super::{Allowed, Database, End, Outcome, Outcomes, Sample, name, samples};
 
 impl Sample {
     /// A copy that has gone on by itself, in so many openings.
