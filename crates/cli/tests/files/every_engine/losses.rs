@@ -1,16 +1,15 @@
 //! What `salvage` and `repair` say of losses, and of what nobody can know.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ensilo::{Database, Row, Table};
+use ensilo::disk::RealDisk;
+use ensilo::{Options, Row, generic};
 
-mod common;
+use super::*;
 
-use common::{TestDirectory, expect_exit};
+type Database = generic::Database<Engine>;
+type Table<T> = generic::Table<T, Engine>;
 
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(table = "account")]
@@ -21,7 +20,8 @@ struct Account {
 }
 
 fn open(directory: &Path) -> Database {
-    Database::options().log_file_bytes(1 << 20).checkpoint_at_close(false).open(directory).unwrap()
+    let options = Options::default().log_file_bytes(1 << 20).checkpoint_at_close(false);
+    options.open_with(Arc::new(RealDisk), directory).unwrap()
 }
 
 /// Inserts accounts, each in a transaction that is stored before the next one begins.
@@ -65,7 +65,7 @@ fn flip(file: &Path, at: usize) {
 
 #[test]
 fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
-    let directory = TestDirectory::new("owner");
+    let directory = directory("owner");
     let path = database(&directory);
     let owner = path.join("log/OWNER");
     let sound = expect_exit(0, &["salvage"], &[&path, &directory.join("sound")]);
@@ -85,7 +85,7 @@ fn a_salvage_is_uncertain_where_nothing_says_whose_a_log_directory_is() {
 
 #[test]
 fn a_part_of_another_copy_counts_as_lost() {
-    let directory = TestDirectory::new("part");
+    let directory = directory("part");
     let path = database(&directory);
     let other = directory.join("other");
     copy(&path, &other);
@@ -105,7 +105,7 @@ fn a_part_of_another_copy_counts_as_lost() {
 
 #[test]
 fn verify_uses_the_copy_of_a_damaged_manifest() {
-    let directory = TestDirectory::new("by-copy");
+    let directory = directory("by-copy");
     let path = database(&directory);
     flip(&path.join("MANIFEST"), 40);
     flip(&path.join("checkpoint-1/part-0.ckpt"), 4096 + 80);
@@ -123,7 +123,7 @@ fn verify_uses_the_copy_of_a_damaged_manifest() {
 
 #[test]
 fn a_target_behind_a_link_into_the_database_is_refused() {
-    let directory = TestDirectory::new("link");
+    let directory = directory("link");
     let path = database(&directory);
     symlink(path.join("log"), directory.join("link")).unwrap();
     for command in ["backup", "salvage"] {
@@ -131,4 +131,27 @@ fn a_target_behind_a_link_into_the_database_is_refused() {
         assert!(refused.contains("lies within the database"), "{refused}");
     }
     assert!(!path.join("log/target").exists());
+}
+
+#[test]
+fn the_engine_goes_on_with_what_the_program_leaves() {
+    let directory = directory("goes-on");
+    let path = database(&directory);
+    let [copied, saved, repaired] = ["copied", "saved", "repaired"].map(|name| directory.join(name));
+    expect_exit(0, &["backup"], &[&path, &copied]);
+    expect_exit(0, &["backup"], &[&path, &repaired]);
+    flip(&repaired.join("checkpoint-1/copies.ckpt"), 4096 + 80);
+    assert!(expect_exit(0, &["repair"], &[&repaired]).contains("nothing is given up"));
+    expect_exit(0, &["salvage"], &[&path, &saved]);
+    expect_exit(0, &["checkpoint", "create"], &[&path]);
+    for path in [&path, &copied, &saved, &repaired] {
+        let db = open(path);
+        insert(&db, 20..25);
+        let accounts: Table<Account> = db.open_table().unwrap();
+        let rows: Vec<Account> = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+        assert!(rows.iter().map(|row| row.id).eq(0..25), "{}: {rows:?}", path.display());
+        drop(accounts);
+        db.close().unwrap();
+        expect_exit(0, &["verify"], &[path]);
+    }
 }

@@ -1,31 +1,9 @@
-//! The commands on the files of a database, as their users run them.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! Commands on directories that `ensilo bench` has written.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use super::*;
 
-mod common;
-
-use common::{TestDirectory, ensilo, expect_exit, text};
-
-/// A small database as a crash has left it: all of it is in its log.
 fn database(directory: &TestDirectory) -> PathBuf {
-    database_with(directory, &[])
-}
-
-fn database_with(directory: &TestDirectory, arguments: &[&str]) -> PathBuf {
-    let path = directory.join("database");
-    let small = ["--records", "500", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
-    let short = ["--seconds", "0.3", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
-    expect_exit(0, &[&["bench", "ycsb"][..], &small, &short, arguments, &["--data-dir"]].concat(), &[&path]);
-    path
-}
-
-fn log_files(database: &Path) -> Vec<PathBuf> {
-    let is_log = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("log-");
-    let listed = fs::read_dir(database.join("log")).unwrap();
-    listed.map(|entry| entry.unwrap().path()).filter(is_log).collect()
+    database_of(ENGINE, directory, &[])
 }
 
 fn first_log_file(database: &Path) -> PathBuf {
@@ -35,7 +13,7 @@ fn first_log_file(database: &Path) -> PathBuf {
 
 #[test]
 fn a_sound_database_is_verified_shown_and_copied() {
-    let directory = TestDirectory::new("sound");
+    let directory = directory("sound");
     let database = database(&directory);
     assert!(expect_exit(0, &["verify"], &[&database]).contains("everything up to epoch"));
     assert!(expect_exit(0, &["checkpoint", "list"], &[&database]).contains("there is none"));
@@ -53,55 +31,9 @@ fn a_sound_database_is_verified_shown_and_copied() {
     );
 }
 
-/// Writes the database that lies in `verification/crash/fixtures/format-3/rotated` as it was: with the zeros that its files end with.
-fn database_of_format_3(directory: &TestDirectory) -> PathBuf {
-    let stored =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../verification/crash/fixtures/format-3/rotated");
-    let database = directory.join("database");
-    for line in fs::read_to_string(stored.join("LENGTHS")).unwrap().lines() {
-        let (len, path) = line.split_once(' ').unwrap();
-        let to = database.join(path);
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(stored.join(path), &to).unwrap();
-        fs::File::options().write(true).open(&to).unwrap().set_len(len.parse().unwrap()).unwrap();
-    }
-    database
-}
-
-#[test]
-fn a_database_of_an_earlier_version_is_shown_with_its_names_and_the_epochs_of_this_one() {
-    let directory = TestDirectory::new("earlier");
-    let database = database_of_format_3(&directory);
-    let names: Vec<String> = log_files(&database)
-        .iter()
-        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
-        .filter(|name| name.ends_with(".log"))
-        .collect();
-    assert_eq!(names.len(), 4, "{names:?}");
-    for is_opened in [false, true] {
-        if is_opened {
-            assert!(expect_exit(0, &["checkpoint", "create"], &[&database]).contains("checkpoint"));
-        } else {
-            let manifest = expect_exit(0, &["log", "dump"], &[&database.join("MANIFEST")]);
-            let told = "generations up to 2 are of an earlier version, each epoch of which is sixteen here";
-            assert!(manifest.contains(told), "{manifest}");
-            let earlier = names.iter().filter(|name| name.starts_with("log-1-"));
-            assert!({ earlier }.all(|name| manifest.contains(name.as_str())), "{manifest}");
-            for name in &names {
-                let shown = expect_exit(0, &["log", "dump"], &[&database.join("log").join(name)]);
-                let number: u64 = name.trim_end_matches(".log").rsplit_once("-e").unwrap().1.parse().unwrap();
-                assert!(shown.contains(&format!(" to {}, ", 16 * number + 15)), "{name}: {shown}");
-                assert!(shown.contains("of an earlier version"), "{name}: {shown}");
-            }
-        }
-        assert!(expect_exit(0, &["verify"], &[&database]).contains("everything up to epoch"));
-        assert!(expect_exit(0, &["log", "verify"], &[&database]).contains("in order"));
-    }
-}
-
 #[test]
 fn a_log_is_shown_write_by_write() {
-    let directory = TestDirectory::new("shown");
+    let directory = directory("shown");
     let database = database(&directory);
     let files = log_files(&database);
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -116,7 +48,7 @@ fn a_log_is_shown_write_by_write() {
 
 #[test]
 fn damage_is_found_named_and_given_up_only_on_request() {
-    let directory = TestDirectory::new("damaged");
+    let directory = directory("damaged");
     let database = database(&directory);
     let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
@@ -149,11 +81,15 @@ fn number_before(text: &str, what: &str) -> u64 {
 
 #[test]
 fn a_salvage_saves_what_is_readable_and_lists_the_rest() {
-    let directory = TestDirectory::new("salvage");
+    let directory = directory("salvage");
     let database = directory.join("database");
     let rows = ["--records", "20000", "--mix", "rmw=100", "--workers", "1", "--prefault-mib", "0"];
     let short = ["--seconds", "0.2", "--warmup", "0", "--no-checkpoints", "--quiet", "--no-check"];
-    expect_exit(0, &[&["bench", "ycsb"][..], &rows, &short, &["--data-dir"]].concat(), &[&database]);
+    expect_exit(
+        0,
+        &[&["bench", "ycsb"][..], &rows, &short, &["--engine", ENGINE, "--data-dir"]].concat(),
+        &[&database],
+    );
     expect_exit(0, &["checkpoint", "create"], &[&database]);
     let untouched = expect_exit(0, &["salvage"], &[&database, &directory.join("untouched")]);
     assert!(untouched.contains("nothing is lost") && !untouched.contains("damaged: "), "{untouched}");
@@ -191,7 +127,7 @@ fn a_salvage_saves_what_is_readable_and_lists_the_rest() {
 
 #[test]
 fn definitions_and_the_manifest_stand_twice() {
-    let directory = TestDirectory::new("twice");
+    let directory = directory("twice");
     let database = database(&directory);
     expect_exit(0, &["checkpoint", "create"], &[&database]);
     let listed = expect_exit(0, &["checkpoint", "list"], &[&database]);
@@ -244,7 +180,7 @@ fn definitions_and_the_manifest_stand_twice() {
 
 #[test]
 fn a_cut_of_the_newest_log_file_is_found() {
-    let directory = TestDirectory::new("cut");
+    let directory = directory("cut");
     let database = database(&directory);
     let copy = directory.join("copy");
     expect_exit(0, &["backup"], &[&database, &copy]);
@@ -264,105 +200,8 @@ fn a_cut_of_the_newest_log_file_is_found() {
 }
 
 #[test]
-fn what_is_no_database_is_an_error_and_stays_as_it_is() {
-    let directory = TestDirectory::new("none");
-    let missing = directory.join("missing");
-    for arguments in [
-        &["verify"][..],
-        &["checkpoint", "list"],
-        &["checkpoint", "create"],
-        &["repair", "--accept-loss-after-epoch", "1"],
-        &["log", "dump"],
-        &["log", "verify"],
-    ] {
-        let said = expect_exit(1, arguments, &[&missing]);
-        assert!(said.contains("missing"), "{arguments:?}: {said}");
-        assert!(!missing.exists(), "{arguments:?}");
-    }
-    assert!(expect_exit(1, &["backup"], &[&missing, &directory.join("target")]).contains("error"));
-}
-
-#[test]
-fn bad_parameters_are_usage_errors() {
-    for arguments in [
-        &["verify"][..],
-        &["repair"],
-        &["repair", "somewhere", "--accept-loss-after-epoch", "-1"],
-        &["repair", "somewhere", "--accept-loss-after-epoch", "last"],
-        &["backup", "somewhere"],
-        &["checkpoint", "remove", "somewhere"],
-        &["log", "dump"],
-    ] {
-        expect_exit(2, arguments, &[]);
-    }
-    for command in [&["verify"][..], &["repair"], &["backup"], &["log", "dump"], &["log", "verify"]] {
-        assert!(expect_exit(0, &[command, &["--help"]].concat(), &[]).contains("Exit codes:"), "{command:?}");
-    }
-}
-
-/// The bytes of all files in a directory and those in it, by path.
-fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files.extend(contents(&path)),
-            false => files.push((path.clone(), fs::read(&path).unwrap())),
-        }
-    }
-    files.sort();
-    files
-}
-
-#[test]
-fn commands_that_only_read_write_nothing() {
-    let directory = TestDirectory::new("looked-at");
-    let database = database(&directory);
-    let empty = directory.join("empty");
-    fs::create_dir(&empty).unwrap();
-    fs::write(database.join("LOCK"), "1\n").unwrap();
-    let before = contents(&database);
-    for arguments in [&["verify"][..], &["log", "verify"], &["checkpoint", "list"]] {
-        expect_exit(0, arguments, &[&database]);
-        expect_exit(1, arguments, &[&empty]);
-        assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "{arguments:?}");
-        assert!(contents(&database) == before, "{arguments:?}");
-    }
-    expect_exit(0, &["backup"], &[&database, &directory.join("copy")]);
-    assert!(contents(&database) == before);
-    for arguments in
-        [&["verify"][..], &["repair", "--accept-loss-after-epoch", "1"], &["checkpoint", "create"]]
-    {
-        let said = expect_exit(1, arguments, &[&directory]);
-        assert!(
-            said.contains("holds no database") && !said.contains("name an empty"),
-            "{arguments:?}: {said}"
-        );
-        assert!(!directory.join("LOCK").exists(), "{arguments:?}");
-    }
-}
-
-#[test]
-fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
-    let directory = TestDirectory::new("locked");
-    let database = database(&directory);
-    let lock = fs::OpenOptions::new().write(true).open(database.join("LOCK")).unwrap();
-    lock.lock().unwrap();
-    fs::write(database.join("LOCK"), "4711\n").unwrap();
-    for arguments in
-        [&["verify"][..], &["checkpoint", "create"], &["repair", "--accept-loss-after-epoch", "1"]]
-    {
-        let said = expect_exit(1, arguments, &[&database]);
-        assert!(said.contains("open in process 4711"), "{arguments:?}: {said}");
-    }
-    // Those that do not need the files to stay as they are.
-    expect_exit(0, &["log", "verify"], &[&database]);
-    expect_exit(0, &["checkpoint", "list"], &[&database]);
-}
-
-#[test]
 fn zeros_within_what_was_synced_are_damage() {
-    let directory = TestDirectory::new("zeros");
+    let directory = directory("zeros");
     let database = database(&directory);
     let file = first_log_file(&database);
     let mut bytes = fs::read(&file).unwrap();
@@ -384,9 +223,9 @@ fn zeros_within_what_was_synced_are_damage() {
 
 #[test]
 fn the_log_is_verified_where_it_lies() {
-    let directory = TestDirectory::new("elsewhere");
+    let directory = directory("elsewhere");
     let log = directory.join("disk");
-    let path = database_with(&directory, &["--log-dir", log.to_str().unwrap()]);
+    let path = database_of(ENGINE, &directory, &["--log-dir", log.to_str().unwrap()]);
     let verified = expect_exit(0, &["log", "verify"], &[&path]);
     assert!(verified.lines().all(|line| line.starts_with(log.to_str().unwrap())), "{verified}");
     assert!(verified.contains("log-1-0-1"), "{verified}");
@@ -422,30 +261,8 @@ fn the_log_is_verified_where_it_lies() {
 }
 
 #[test]
-fn what_holds_no_log_is_no_log_in_order() {
-    let directory = TestDirectory::new("no-log");
-    assert!(expect_exit(1, &["log", "verify"], &[&directory]).contains("holds no log files"));
-    let text = directory.join("text");
-    fs::write(&text, "text").unwrap();
-    for (path, why) in [(&text, "is no file of a log"), (&directory.join("missing"), "cannot open")] {
-        let said = expect_exit(1, &["log", "verify"], &[path]);
-        assert!(said.contains(why) && !said.contains("damaged"), "{said}");
-    }
-    let said = expect_exit(1, &["log", "dump"], &[&directory]);
-    assert!(said.contains("is a directory: name the log files"), "{said}");
-    let owner = directory.join("OWNER");
-    fs::write(&owner, "text").unwrap();
-    for path in [&text, &owner] {
-        let said = expect_exit(1, &["log", "dump"], &[path]);
-        assert!(said.contains("is no log file") && !said.contains("remove the file"), "{said}");
-    }
-    let said = expect_exit(1, &["backup"], &[&database(&directory), &text]);
-    assert!(said.contains("cannot list") && said.contains("directory"), "{said}");
-}
-
-#[test]
 fn a_checkpoint_is_made_after_a_recovery_that_is_shown() {
-    let directory = TestDirectory::new("recovery");
+    let directory = directory("recovery");
     let database = database(&directory);
     let output = ensilo(&["checkpoint", "create", database.to_str().unwrap()]);
     let progress = text(&output.stderr);
