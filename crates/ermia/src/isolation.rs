@@ -47,6 +47,9 @@ pub enum Fault {
     ForgetMisses,
     /// An insert that was not seen may have committed before.
     ForgetPassedOver,
+    /// An entry of a secondary index is taken as it is now, while its row is read as of the transaction's begin: nobody checks that the
+    /// row has the entry's key.
+    SkipEntryCheck,
 }
 
 /// Returns whether the level has this mistake.

@@ -77,6 +77,21 @@ impl Isolation for Delayed {
     }
 }
 
+/// As [`Delayed`], of ERMIA's engine; entries of indexes are taken as they are, whatever the transaction sees of their rows.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct SkipsEntryCheck;
+
+impl Isolation for SkipsEntryCheck {
+    type Dependencies = <Serializable as Isolation>::Dependencies;
+    const SERIALIZABLE: bool = true;
+    const RECORDS_HISTORY: bool = true;
+    const FAULT: Option<ensilo_ermia::Fault> = Some(ensilo_ermia::Fault::SkipEntryCheck);
+
+    fn reached(place: Failpoint) {
+        delay(place);
+    }
+}
+
 /// As [`Delayed`], of Silo's engine; a row that leaves a unique index takes the entry of another one with it.
 #[derive(Debug)]
 pub(crate) struct RemovesEntriesOfOthers;

@@ -1,6 +1,6 @@
 //! The rows that all threads fight for, and what those who only write do with them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,9 @@ use super::history::Recorder;
 
 /// So many ids: several transactions of a builder.
 pub(crate) const IDS: u32 = 320;
+
+/// So many kinds: many rows each.
+const KINDS: u64 = 5;
 
 /// A row; indexes over `value` come and go.
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -40,7 +43,7 @@ struct KindOf {
 
 fn thing(id: u32, value: u32) -> Thing {
     let note = "*".repeat(random() as usize % 40);
-    Thing { id, value, kind: (random() % 5) as u8, note }
+    Thing { id, value, kind: (random() % KINDS) as u8, note }
 }
 
 /// A value that, almost always, no other row has or had.
@@ -80,11 +83,17 @@ fn create<E: Engine>(db: &Database<E>) -> Table<Thing, E> {
     things
 }
 
-/// Writes and reads until `stop`.
-pub(crate) fn churn<E: Engine>(db: &Database<E>, things: &Things<E>, recorder: &Recorder, stop: &AtomicBool) {
+/// Writes and reads until `stop`, and counts the steps.
+pub(crate) fn churn<E: Engine>(
+    db: &Database<E>,
+    things: &Things<E>,
+    recorder: &Recorder,
+    (stop, steps): (&AtomicBool, &AtomicU64),
+) {
     let mut recording = recorder.start(db);
     while !stop.load(Ordering::Relaxed) {
         step(db, &things.get());
+        steps.fetch_add(1, Ordering::Relaxed);
         if one_in(16) {
             read_snapshot(db, &things.get());
         }
@@ -99,7 +108,7 @@ pub(crate) fn churn<E: Engine>(db: &Database<E>, things: &Things<E>, recorder: &
 fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
     let id = random() as u32 % IDS;
     let row = thing(id, new_value(id));
-    let done: Result<()> = match random() % 12 {
+    let done: Result<()> = match random() % 13 {
         0 | 1 => db.transact(|tx| things.delete(tx, id).map(|_| ())),
         2 => db.transact(|tx| things.update(tx, id, |columns: &mut KindOf| columns.kind = row.kind)),
         3..=6 => meet(db, things, id),
@@ -115,15 +124,25 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
             }
         }),
         8 => db.transact(|tx| {
-            let kinds = things.index::<u8>("by_kind")?.equal(&row.kind).limit(5).collect(tx)?;
-            kinds
-                .iter()
-                .try_for_each(|found| things.update(tx, found.id, |it: &mut KindOf| it.kind = row.kind))
+            let found = things.index::<u8>("by_kind")?.equal(&row.kind).limit(5).collect(tx)?;
+            found.iter().try_for_each(|it| has_kind(it.kind, row.kind))?;
+            let kind = (random() % KINDS) as u8;
+            found.iter().try_for_each(|it| things.update(tx, it.id, |it: &mut KindOf| it.kind = kind))
         }),
         9 => db.transact(|tx| things.update(tx, id, |columns: &mut ValueOf| columns.value = row.value)),
+        10 => db.transact(|tx| {
+            let by_kind = things.index::<u8>("by_kind")?;
+            let taken = by_kind.equal(&row.kind).columns::<KindOf>().take_first(tx)?;
+            taken.map_or(Ok(()), |taken| has_kind(taken.kind, row.kind))
+        }),
         _ => db.transact(|tx| things.upsert(tx, &row)),
     };
     check(done);
+}
+
+/// A row that was found by an index has what was looked for.
+fn has_kind(found: u8, wanted: u8) -> Result<()> {
+    if found == wanted { Ok(()) } else { Err(Error::rollback(format!("kind {found} is found as {wanted}"))) }
 }
 
 /// Gives a row the value that its partner has, and then makes the partner leave it. So two rows share a value for a moment only, and an
