@@ -71,6 +71,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Where the time of workers goes (ERMIA's figure 11, docs/evaluation.md): shares by part of the engine, looked at while TPC-C runs;
+    /// with `--csv FILE` what `ensilo figures regions` draws. `-- --help` shows the options.
+    Regions {
+        /// Options of the program that looks.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// The benchmarks that docs/performance.md reports: TPC-C and YCSB with 1 and 2 workers, durable and in
     /// memory, JSON under target/bench.
     Bench {
@@ -94,7 +101,8 @@ fn main() -> ExitCode {
         Command::Crash { cycles, seed, engines } => crash(cycles, seed, &engines),
         Command::Fuzz { seconds, target: None } => fuzz(&TARGETS, seconds),
         Command::Fuzz { seconds, target: Some(target) } => fuzz(&[&target], seconds),
-        Command::Sharing { arguments } => vec![sharing(&arguments)],
+        Command::Sharing { arguments } => vec![observed("sharing", "ensilo_count", &arguments)],
+        Command::Regions { arguments } => vec![observed("regions", "ensilo_regions", &arguments)],
         Command::Bench { seconds, runs, records } => bench(seconds, runs, records),
     };
     run(&steps)
@@ -134,13 +142,15 @@ fn models() -> Vec<Step> {
             .model("shuttle"),
         Step::cargo("counting of accesses", "test --profile quick -p ensilo-counting --lib")
             .model("ensilo_count"),
+        Step::cargo("looking at regions", "test --profile quick -p ensilo-sync -p ensilo-counting --lib")
+            .model("ensilo_regions"),
     ]
 }
 
-/// With the atomics that count their accesses, in a build folder of their own.
-fn sharing(arguments: &[String]) -> Step {
-    let program = "run --release -p ensilo-bench --example sharing --";
-    Step::cargo("sharing", &format!("{program} {}", arguments.join(" "))).model("ensilo_count")
+/// Runs an example of the benchmarks in a build in which what workers do can be observed, in a build folder of its own.
+fn observed(example: &str, configuration: &str, arguments: &[String]) -> Step {
+    let program = format!("run --release -p ensilo-bench --example {example} --");
+    Step::cargo(example, &format!("{program} {}", arguments.join(" "))).model(configuration)
 }
 
 fn safety(stress_seconds: u64) -> Vec<Step> {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use ensilo_engine::{Fault, Read, Store, Write};
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
+use ensilo_sync::region::{self, Region};
 
 use crate::catalog::index_core::{IndexCore, check_key_len};
 use crate::catalog::index_set::IndexSet;
@@ -121,6 +122,7 @@ fn delete_entries<Raw: Write>(
 /// Copies the row as this transaction sees it to the scratch `local.before`.
 pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Raw::Found) -> Result<()> {
     let before = &mut inner.local.before;
+    let _engine = region::enter(Region::Engine);
     let copied = inner.raw.read(found, |row| before.set_words(&RowWords(row)));
     copied.map_err(|abort| inner.lost(abort))
 }
@@ -142,6 +144,7 @@ pub(crate) fn replace_row<Raw: Write>(
     }
     inner.note_change(table);
     let row = &inner.local.row;
+    let _engine = region::enter(Region::Engine);
     inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }
 

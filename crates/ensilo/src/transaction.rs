@@ -18,6 +18,7 @@ use crate::Silo;
 use crate::attempt::panics::CaughtPanic;
 use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write, WriteOf};
 use ensilo_epoch::Epoch;
+use ensilo_sync::region::{self, Region};
 
 use crate::catalog::index_core::EPOCH_SHOWN_MAX;
 use crate::catalog::index_set::Pinned;
@@ -251,7 +252,9 @@ impl<'t, E: Engine> Transaction<'t, E> {
         if let Some(abort) = self.inner.doomed {
             return Err(abort);
         }
+        let engine = region::enter(Region::Engine);
         let committed = self.inner.raw.commit()?;
+        drop(engine);
         let Inner { claims, local, generation, .. } = self.inner;
         local.records.commit();
         if let Some(claims) = claims {
@@ -280,6 +283,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
             // It follows from nothing that was read.
             return error.into();
         }
+        let _engine = region::enter(Region::Engine);
         match self.inner.raw.check() {
             Ok(epoch) => {
                 self.inner.raw.abort();

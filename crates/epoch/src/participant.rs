@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ensilo_slab::{AccountId, Heap};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
+use ensilo_sync::region::{self, Region};
 
 use crate::retired::Retired;
 use crate::slot::{IDLE, ParticipantSlot};
@@ -65,6 +66,7 @@ impl Participant {
     /// Counts a pin; the first one is published.
     #[inline]
     pub(crate) fn count_pin(&self) {
+        let _epochs = region::enter(Region::Epochs);
         let depth = self.depth.get();
         self.depth.set(depth + 1);
         if depth == 0 {
@@ -88,6 +90,7 @@ impl Participant {
     /// has counted a pin.
     #[inline]
     pub(crate) fn publish_snapshot(&self) -> Epoch {
+        let _epochs = region::enter(Region::Epochs);
         if self.snapshot.get() != IDLE {
             return Epoch::new(self.snapshot.get());
         }
@@ -110,6 +113,7 @@ impl Participant {
     /// epoch has from now on.
     #[inline]
     pub fn begin_commit(&self) {
+        let _epochs = region::enter(Region::Epochs);
         let epoch = self.epochs.global_epoch();
         // Release: [unpin] as in `count_pin`.
         self.slot().commit.store(epoch.get(), Ordering::Release);
@@ -127,6 +131,7 @@ impl Participant {
     /// Says that all writes of the commit are installed, or that it was given up.
     #[inline]
     pub fn end_commit(&self) {
+        let _epochs = region::enter(Region::Epochs);
         // Release: [unpin] the installed writes are visible to every reader of a snapshot epoch that covers them.
         self.slot().commit.store(IDLE, Ordering::Release);
     }
@@ -162,6 +167,7 @@ impl Participant {
 
     #[cold]
     fn collect_ripe(&self, horizon: Epoch, budget: usize) -> usize {
+        let _epochs = region::enter(Region::Epochs);
         let mut freed = 0;
         while freed < budget
             && let Some(retired) = self.pop_ripe(horizon)
@@ -202,6 +208,7 @@ impl Participant {
     /// # Safety
     /// As for [`Guard::retire`](crate::Guard::retire).
     pub(crate) unsafe fn retire(&self, block: NonNull<u8>, layout: Layout, account: AccountId) {
+        let _epochs = region::enter(Region::Epochs);
         // SAFETY: the caller's promise.
         let retired = unsafe { Retired::new(block, layout, account) };
         self.slot().retired_objects.add(1);
@@ -235,6 +242,7 @@ impl Participant {
 
     #[inline]
     pub(crate) fn unpin(&self) {
+        let _epochs = region::enter(Region::Epochs);
         let depth = self.depth.get() - 1;
         self.depth.set(depth);
         if depth == 0 {

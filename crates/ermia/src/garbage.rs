@@ -106,6 +106,7 @@ impl<I: Isolation> Garbage<I> {
     /// Frees a bounded amount. The caller is pinned, and has published a horizon.
     #[cold]
     pub(crate) fn collect(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
+        let _epochs = crate::region::epochs();
         let horizon = shared.horizon.get();
         for _ in 0..BUDGET {
             let Some((_, version)) = self.overwritten.pop_front_if(|(stamp, _)| *stamp < horizon) else {
@@ -202,6 +203,7 @@ impl<I: Isolation> Garbage<I> {
     /// Returns an identifier that is not in use. Its slot holds nothing, or is dead.
     #[inline]
     pub(crate) fn take_oid(&mut self, store: &ErmiaStore) -> Result<Oid, OutOfMemory> {
+        let _indirection = crate::region::indirection();
         let free = self.free_list(NonNull::from(store));
         if let Some(oid) = free.pop() {
             return Ok(oid);

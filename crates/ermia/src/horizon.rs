@@ -54,6 +54,7 @@ impl Horizon {
         pin: impl FnOnce() -> G,
         begin: impl FnOnce(&G) -> Stamp,
     ) -> (G, Stamp) {
+        let _epochs = crate::region::epochs();
         if !is_left_out(Step::OlderBegin) {
             entry.publish_begin(self.get());
         }

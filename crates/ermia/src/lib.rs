@@ -48,6 +48,7 @@ mod peek;
 mod planted;
 mod read;
 mod record_history;
+mod region;
 mod replay;
 mod safe_snapshot;
 mod scan;

@@ -149,6 +149,7 @@ impl<I: Isolation> Context<I> {
 
     /// Returns no fewer bytes than the transaction takes in the log.
     pub(crate) fn log_bytes(&self) -> usize {
+        let _log = crate::region::log();
         if self.log.is_none() {
             return 0;
         }
@@ -161,6 +162,7 @@ impl<I: Isolation> Context<I> {
 
     /// Takes room in the log, so that logging cannot fail.
     pub(crate) fn reserve_log(&mut self, bytes: usize) -> Result<(), CommitStop> {
+        let _log = crate::region::log();
         let Some(log) = &mut self.log else { return Ok(()) };
         let refused = |reason| Err(CommitStop::Abort(Abort::new(reason, TableId::NONE, &[])));
         match log.reserve(bytes) {
@@ -204,6 +206,7 @@ impl<I: Isolation> Context<I> {
 
     /// Prepares the log entry, for which there is room. The epoch of the commit was read. Returns how many units of the clock it takes.
     pub(crate) fn prepare_log(&mut self) -> u64 {
+        let _log = crate::region::log();
         // Taken out so that the sets can be read meanwhile.
         let Some(mut log) = self.log.take() else { return 1 };
         // Read after the epoch: who commits in a checkpoint's first epoch, or later, sees its beginning.
@@ -228,6 +231,7 @@ impl<I: Isolation> Context<I> {
     /// Puts the prepared entry into the place of the commit, from where a logger takes it once the commit has ended.
     #[inline]
     pub(crate) fn fill_place(&mut self, tid: Tid, participant: &Participant) {
+        let _log = crate::region::log();
         if let Some(log) = &mut self.log {
             log.fill(tid, participant);
         }

@@ -30,6 +30,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
     pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Result<Option<Version<I>>, AbortReason> {
+        let _indirection = crate::region::indirection();
         let mut next = store.newest::<I>(oid, self.shared, &self.guard)?;
         while let Some(version) = next {
             match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {

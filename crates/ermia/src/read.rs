@@ -34,6 +34,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns what the transaction sees of a record.
     #[inline]
     pub(crate) fn see(&mut self, store: &ErmiaStore, oid: Oid) -> Result<Seen<I>, Abort> {
+        let _indirection = crate::region::indirection();
         let mut next = match store.newest::<I>(oid, self.shared, &self.guard) {
             Ok(newest) => newest,
             Err(reason) => return Err(self.doom_at(reason, store, &[])),

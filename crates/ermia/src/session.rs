@@ -72,6 +72,7 @@ impl<I: Isolation> SessionState<I> {
     /// Gets ready for a transaction: ends one that was leaked, and frees some of the garbage.
     #[inline]
     fn prepare(&mut self, shared: &ErmiaShared) -> u16 {
+        let _epochs = crate::region::epochs();
         let slot = self.claim_slot(shared);
         if shared.table.entry(slot).has_begun() {
             self.end_forgotten(shared, slot);
@@ -166,6 +167,7 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
 
     #[inline]
     fn begin(&mut self) -> Transaction<'_, I> {
+        let _engine = crate::region::engine();
         let (shared, state) = self.parts();
         let slot = state.prepare(shared);
         let SessionState { participant, context, garbage, .. } = state;
@@ -173,6 +175,7 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
     }
 
     fn begin_snapshot(&mut self) -> Snapshot<'_, I> {
+        let _engine = crate::region::engine();
         let (shared, state) = self.parts();
         let slot = state.prepare(shared);
         let SessionState { participant, context, .. } = state;

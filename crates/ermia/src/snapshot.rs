@@ -62,6 +62,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         oid: Oid,
         key: &[u8],
     ) -> Result<Option<Version<I>>, Abort> {
+        let _indirection = crate::region::indirection();
         let newest = store.newest::<I>(oid, self.shared, &self.guard);
         let newest = newest.map_err(|reason| Abort::new(reason, store.id(), key))?;
         if newest.is_none() {

@@ -110,6 +110,7 @@ impl ErmiaStore {
     /// Starts to load the newest rows of what an index has found, whose slots are on their way.
     #[inline]
     pub(crate) fn load_rows<I: Isolation>(&self, lookups: &Lookups) {
+        let _indirection = crate::region::indirection();
         let found = lookups.iter().filter_map(|lookup| match lookup {
             // SAFETY: the value was read from the store's index, under a pin.
             Lookup::Found(value) => Some(unsafe { Oid::from_index_value(value) }),
@@ -122,6 +123,7 @@ impl ErmiaStore {
     /// Starts to load the head of a record's newest version.
     #[inline]
     pub(crate) fn load_header<I: Isolation>(&self, oid: Oid) {
+        let _indirection = crate::region::indirection();
         if let Some(version) = self.in_memory::<I>(oid) {
             version.record().prefetch_header();
         }

@@ -81,6 +81,7 @@ impl<I: Isolation> Version<I> {
         author: Author,
         older: Option<Self>,
     ) -> Result<Self, OutOfMemory> {
+        let _indirection = crate::region::indirection();
         RawRecord::allocate(guard, store, row_len_bytes, Self::new_header(author, older, 0)).map(Version)
     }
 

@@ -212,6 +212,7 @@ impl<I: Isolation> Transaction<'_, I> {
         len_bytes: usize,
         fill: impl FnOnce(Version<I>),
     ) -> Result<(), Abort> {
+        let _indirection = crate::region::indirection();
         let store = Self::store_of(found.store);
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
         let version = self.allocate(store, len_bytes, Some(before));
@@ -227,6 +228,7 @@ impl<I: Isolation> Transaction<'_, I> {
         before: Version<I>,
         version: Version<I>,
     ) -> Result<(), Abort> {
+        let _indirection = crate::region::indirection();
         let store = Self::store_of(found.store);
         let slot = store.slot(found.oid);
         if !Self::replace_head(slot, before, version) {

@@ -6,6 +6,7 @@
 //! group and is done again by [`Masstree::get`]. So the cache misses of a group lie side by side.
 
 use ensilo_epoch::Guard;
+use ensilo_sync::region::{self, Region};
 
 use crate::Masstree;
 use crate::border::{Border, Probe};
@@ -32,6 +33,7 @@ impl Masstree {
     #[must_use]
     #[inline]
     pub fn get(&self, key: &[u8], guard: &Guard<'_>) -> Lookup {
+        let _index = region::enter(Region::Index);
         self.descend_to_read(key, guard).lookup()
     }
 }
@@ -40,6 +42,7 @@ impl Masstree {
     /// Looks a key up, and stamps the node that is responsible for it also where the key is there.
     #[must_use]
     pub fn get_with_node(&self, key: &[u8], guard: &Guard<'_>) -> (Lookup, NodeStamp) {
+        let _index = region::enter(Region::Index);
         let position = self.descend_to_read(key, guard);
         (position.lookup(), NodeStamp::new(position.border, position.version))
     }
@@ -88,6 +91,7 @@ impl Masstree {
         guard: &Guard<'_>,
         mut each: impl FnMut(usize, Lookup),
     ) {
+        let _index = region::enter(Region::Index);
         let root = self.root(guard);
         let begin = |index: usize| {
             let key = KeyTail::new(keys[index].as_ref());

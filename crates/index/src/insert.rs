@@ -14,6 +14,7 @@ use std::fmt;
 
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
+use ensilo_sync::region::{self, Region};
 
 use crate::border::{Border, BorderSlot, KeyContent, KeyPlace, Probe};
 use crate::key::{KeyTail, LAYER};
@@ -128,6 +129,7 @@ impl Masstree {
         observer: &mut impl InsertObserver,
     ) -> Result<Inserted, InsertError> {
         assert_ne!(value, 0, "values are not 0");
+        let _index = region::enter(Region::Index);
         if key.len() > KEY_LEN_MAX {
             return Err(InsertError::KeyTooLong { len_bytes: key.len() });
         }

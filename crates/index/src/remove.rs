@@ -1,6 +1,7 @@
 //! Remove, and what it leaves behind: empty border nodes and empty layers leave the tree.
 
 use ensilo_epoch::Guard;
+use ensilo_sync::region::{self, Region};
 
 use crate::Masstree;
 use crate::border::{Border, CutSlot, KeyContent, Probe};
@@ -54,6 +55,7 @@ impl Masstree {
         guard: &Guard<'_>,
         mut may_change: impl FnMut(NodeId) -> bool,
     ) -> Removal {
+        let _index = region::enter(Region::Index);
         loop {
             let position = self.descend_to_write(key, usize::MAX, guard);
             let Some(border) = position.lock() else { continue };
@@ -92,6 +94,7 @@ impl Masstree {
         guard: &Guard<'_>,
         mut may_change: impl FnMut(NodeId) -> bool,
     ) -> Result<(), NodeId> {
+        let _index = region::enter(Region::Index);
         let lowest = self.descend_to_write(key, usize::MAX, guard);
         let layer = state_of_layer(lowest.border);
         self.drop_empty_layers(key, lowest.depth, layer, guard, &mut may_change)

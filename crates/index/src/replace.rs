@@ -1,6 +1,7 @@
 //! Another value for a key that is there.
 
 use ensilo_epoch::Guard;
+use ensilo_sync::region::{self, Region};
 
 use crate::Masstree;
 use crate::border::KeyContent;
@@ -12,6 +13,7 @@ impl Masstree {
     /// When `new` is 0.
     pub fn replace(&self, key: &[u8], old: u64, new: u64, guard: &Guard<'_>) -> bool {
         assert_ne!(new, 0, "values are not 0");
+        let _index = region::enter(Region::Index);
         loop {
             let position = self.descend_to_write(key, usize::MAX, guard);
             // Under the lock: a split that copies the slot meanwhile would leave the new value behind.

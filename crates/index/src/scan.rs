@@ -19,6 +19,7 @@ use std::ops::{Bound, ControlFlow};
 
 use ensilo_epoch::Guard;
 use ensilo_sync::Backoff;
+use ensilo_sync::region::{self, Caller, Region};
 
 use crate::Masstree;
 use crate::border::Border;
@@ -79,6 +80,8 @@ struct LayerRange<'b> {
 /// A scan under way.
 struct TreeScan<'s, V, const REVERSE: bool> {
     visitor: &'s mut V,
+    /// Whose time the visitor takes.
+    caller: Caller,
     key: KeyBuffer,
 }
 
@@ -92,13 +95,14 @@ impl Masstree {
         guard: &Guard<'_>,
         visitor: &mut impl ScanVisitor,
     ) {
+        let index = region::enter(Region::Index);
         let range = LayerRange { low: Edge::new(bounds.0), high: Edge::new(bounds.1) };
         let root = self.root(guard);
-        let key = KeyBuffer::new();
+        let (caller, key) = (index.caller(), KeyBuffer::new());
         // The visitor knows whether it broke off.
         let _ = match direction {
-            Direction::Forward => TreeScan::<_, false> { visitor, key }.layer(root, 0, None, range),
-            Direction::Reverse => TreeScan::<_, true> { visitor, key }.layer(root, 0, None, range),
+            Direction::Forward => TreeScan::<_, false> { visitor, caller, key }.layer(root, 0, None, range),
+            Direction::Reverse => TreeScan::<_, true> { visitor, caller, key }.layer(root, 0, None, range),
         };
     }
 }
@@ -127,7 +131,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
                 self.report_end(root, above);
                 break;
             };
-            self.visitor.node(NodeStamp::new(border, version));
+            self.node(NodeStamp::new(border, version));
             let next = if REVERSE { border.previous.load() } else { copy.next() };
             if let Some(next) = next {
                 next.node().prefetch();
@@ -159,7 +163,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
     fn report_end(&mut self, root: NodeRef<'_>, above: Option<&Border>) {
         if let Some(above) = above {
             for border in [first_border(root), above] {
-                self.visitor.node(NodeStamp::new(border, border.version().stable()));
+                self.node(NodeStamp::new(border, border.version().stable()));
             }
         }
     }
@@ -202,8 +206,15 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
     }
 
     #[inline]
+    fn node(&mut self, stamp: NodeStamp) {
+        let _caller = self.caller.enter();
+        self.visitor.node(stamp);
+    }
+
+    #[inline]
     fn approach(&mut self, entry: Entry) {
         if entry.kind != LAYER {
+            let _caller = self.caller.enter();
             self.visitor.approach(entry.value);
         }
     }
@@ -220,7 +231,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
     ) -> ControlFlow<()> {
         self.key.set_slice(depth, entry.slice);
         if entry.kind < SUFFIX {
-            return self.visitor.entry(self.key.bytes(8 * depth + usize::from(entry.kind)), entry.value);
+            return self.hand_out(8 * depth + usize::from(entry.kind), entry.value);
         }
         let range = range.behind(entry);
         if entry.kind == LAYER {
@@ -233,7 +244,13 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
             return ControlFlow::Continue(());
         }
         let len = 8 * (depth + 1) + suffix.len();
-        self.visitor.entry(self.key.bytes(len), entry.value)
+        self.hand_out(len, entry.value)
+    }
+
+    #[inline]
+    fn hand_out(&mut self, key_len: usize, value: u64) -> ControlFlow<()> {
+        let _caller = self.caller.enter();
+        self.visitor.entry(self.key.bytes(key_len), value)
     }
 }
 

@@ -4,6 +4,7 @@ use std::ptr::NonNull;
 
 use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{Ordering, fence};
+use ensilo_sync::region::{self, Region};
 
 use crate::Masstree;
 use crate::border::Border;
@@ -70,6 +71,7 @@ impl Masstree {
     /// Returns the same for the node that is responsible for `key`: at least the number of every removal of this key that is over.
     #[must_use]
     pub fn latest_removal_near(&self, key: &[u8], guard: &Guard<'_>) -> u64 {
+        let _index = region::enter(Region::Index);
         self.descend_to_read(key, guard).border.latest_removal()
     }
 

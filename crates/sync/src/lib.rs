@@ -3,7 +3,8 @@
 //! Every lock-free file of Ensilo takes its atomics from [`atomic`] and its threads from [`thread`]. In an ordinary
 //! build they are the standard library's; with `--cfg loom` or `--cfg shuttle` they are the model checker's, so that
 //! the code that is checked is the code that runs. With `--cfg ensilo_count` they are the standard library's, and report each access
-//! (`instrumented`), so that the crate `ensilo-counting` can count what workers do to cache lines.
+//! (`instrumented`), so that the crate `ensilo-counting` can count what workers do to cache lines. With `--cfg ensilo_regions` threads show which
+//! [`region`] they are in, so that it can say where their time goes.
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
@@ -21,6 +22,7 @@ mod cache_padded;
 #[cfg(ensilo_count)]
 pub mod instrumented;
 mod prefetch;
+pub mod region;
 
 pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
@@ -31,8 +33,12 @@ compile_error!(
     "ensilo runs on 64-bit Unix systems only: Linux, and with less speed others; see \"Systems\" in its documentation"
 );
 
-#[cfg(any(all(loom, shuttle), all(ensilo_count, any(loom, shuttle))))]
-compile_error!("choose one of --cfg loom, --cfg shuttle, --cfg ensilo_count");
+#[cfg(any(
+    all(loom, shuttle),
+    all(ensilo_count, any(loom, shuttle)),
+    all(ensilo_regions, any(loom, shuttle, ensilo_count))
+))]
+compile_error!("choose one of --cfg loom, --cfg shuttle, --cfg ensilo_count, --cfg ensilo_regions");
 
 /// Atomic types, `Ordering` and `fence`.
 pub mod atomic {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::{Remains, Session, WorkerCounters};
+use ensilo_sync::region::{self, Region};
 
 use crate::engine::Silo;
 use crate::handle::RecordHandle;
@@ -51,6 +52,7 @@ unsafe impl<V: Variant> Session for Worker<V> {
 
     #[inline]
     fn begin(&mut self) -> Transaction<'_, V> {
+        let _engine = region::enter(Region::Engine);
         let (engine, state) = self.parts();
         state.collect(&engine.shared);
         Transaction::begin(&engine.shared, &mut state.participant, &mut state.context)
@@ -58,6 +60,7 @@ unsafe impl<V: Variant> Session for Worker<V> {
 
     #[inline]
     fn begin_snapshot(&mut self) -> Snapshot<'_, V> {
+        let _engine = region::enter(Region::Engine);
         let (engine, state) = self.parts();
         state.collect(&engine.shared);
         Snapshot::begin(&engine.shared, &state.participant, &mut state.context)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ensilo_engine::Remains;
 use ensilo_epoch::{Epoch, Participant};
+use ensilo_sync::region::{self, Region};
 
 use crate::shared::SiloShared;
 use crate::silo::{Context, Variant, collect_garbage, take_out_deleted};
@@ -49,6 +50,7 @@ impl<V: Variant> WorkerState<V> {
     /// Frees a bounded amount of garbage, unless this worker has freed all that was ripe at `tick`.
     #[inline]
     pub(crate) fn collect(&mut self, shared: &SiloShared) {
+        let _epochs = region::enter(Region::Epochs);
         let tick = shared.epochs.last_tick();
         if self.collected_at != tick {
             self.collect_ripe(shared, tick);

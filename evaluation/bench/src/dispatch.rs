@@ -44,9 +44,33 @@ pub fn visit_in_memory<V: Visitor>(
     database: &DatabaseOptions,
     visitor: &mut V,
 ) -> Result<V::Result, Failure> {
+    visit(benchmark, system, database, None, visitor)
+}
+
+/// The same for a database in `directories`, which are empty. The system is one that [can be durable](System::is_product).
+///
+/// # Errors
+/// As [`visit_in_memory`].
+pub fn visit_on_disk<V: Visitor>(
+    benchmark: &Benchmark,
+    system: System,
+    database: &DatabaseOptions,
+    directories: &Directories,
+    visitor: &mut V,
+) -> Result<V::Result, Failure> {
+    visit(benchmark, system, database, Some(directories), visitor)
+}
+
+fn visit<V: Visitor>(
+    benchmark: &Benchmark,
+    system: System,
+    database: &DatabaseOptions,
+    directories: Option<&Directories>,
+    visitor: &mut V,
+) -> Result<V::Result, Failure> {
     let (view, interrupt) = (&mut View::silent(), &Interrupt::new());
     let log_records = LogRecords::default();
-    Loading { system, log_records, database, directories: None, view, interrupt, visitor }.visit(benchmark)
+    Loading { system, log_records, database, directories, view, interrupt, visitor }.visit(benchmark)
 }
 
 /// One run of a benchmark.

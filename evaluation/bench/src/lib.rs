@@ -35,7 +35,7 @@ pub use benchmark::run_benchmark;
 pub use crash::run_and_crash;
 pub use database::{DatabaseOptions, Directories};
 pub use disk::SyncedWrites;
-pub use dispatch::{Visitor, visit_in_memory};
+pub use dispatch::{Visitor, visit_in_memory, visit_on_disk};
 pub use options::{Benchmark, BenchmarkOptions, CrashOptions};
 pub use place::{
     StorageOptions, TemporaryDirectory, remove_temporary_files, temporary_root, warn_if_in_memory,

@@ -4,6 +4,7 @@ mod durable;
 mod half_seconds;
 mod machine;
 mod model;
+mod regions;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -15,3 +16,4 @@ pub use machine::{Build, Machine, free_memory_bytes};
 pub use model::{
     AbortShare, CheckReport, CheckedRun, LatencyReport, MemoryReport, Report, RunReport, Subject, TypeReport,
 };
+pub use regions::RegionRun;

@@ -1,7 +1,8 @@
-//! Which cache lines workers share, counted access by access, in programs that are built with `--cfg ensilo_count`.
+//! Which cache lines workers share, counted access by access, in programs that are built with `--cfg ensilo_count`; and where their time
+//! goes, in programs that are built with `--cfg ensilo_regions` (`regions`). In every other build this crate is empty.
 //!
-//! In such a build the atomics of `ensilo-sync` report each access before they make it, and a `LineCounter` counts those of the threads that
-//! are attached to it. In every other build this crate is empty.
+//! In a build of the first kind the atomics of `ensilo-sync` report each access before they make it, and a `LineCounter` counts those of the threads that
+//! are attached to it.
 //!
 //! # What is counted
 //! - Accesses by worker, line and kind: loads, stores, read-modify-writes. A line that at least two workers used, one of
@@ -26,6 +27,8 @@
 mod cache;
 #[cfg(ensilo_count)]
 mod counter;
+#[cfg(ensilo_regions)]
+pub mod regions;
 #[cfg(ensilo_count)]
 mod totals;
 

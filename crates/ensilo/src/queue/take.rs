@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, RowRef, Store, Write};
 use ensilo_row::{KeyBuf, Malformed};
+use ensilo_sync::region::{self, Region};
 
 use super::HeldClaims;
 use super::claims::ClaimOutcome;
@@ -114,7 +115,10 @@ fn claim_next<Raw: Write>(
         Box::new(HeldClaims::new(&local.queues, local.number))
     });
     let (mut claimed, mut looked_at) = (None, 0);
+    let engine = region::enter(Region::Engine);
+    let caller = engine.caller();
     let mut look = |(at, key_in_entry): (KeyBuf, Option<KeyBuf>)| {
+        let _caller = caller.enter();
         looked_at += 1;
         let key = key_in_entry.as_ref().unwrap_or(&at);
         if is_wanted(&at, key) {
@@ -127,6 +131,7 @@ fn claim_next<Raw: Write>(
         flow.after(ControlFlow::Continue(()))
     };
     let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look);
+    drop(engine);
     inner.claims = Some(claims);
     walk?;
     range.limit -= looked_at;
@@ -172,6 +177,7 @@ fn is_still_there<Raw: Write>(
             before.set_words(&RowWords(row));
         }
     };
+    let _engine = region::enter(Region::Engine);
     let look = inner.raw.peek(rows, bounds, Direction::Forward, copy, |()| {
         is_there = true;
         ControlFlow::Break(())

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, Read, Store};
 use ensilo_row::{KeyBuf, Malformed};
+use ensilo_sync::region::{self, Region};
 
 use super::ScanRange;
 use crate::Result;
@@ -107,10 +108,10 @@ impl<S: Store> ByIndex<'_, S> {
     ) -> Result<ControlFlow<()>> {
         let mut found = std::mem::take(&mut inner.local.found);
         found.clear();
-        inner
-            .raw
-            .find_many(&self.table.store, keys, |_, raw| found.push(raw))
-            .map_err(|abort| inner.lost(abort))?;
+        let engine = region::enter(Region::Engine);
+        let outcome = inner.raw.find_many(&self.table.store, keys, |_, raw| found.push(raw));
+        drop(engine);
+        outcome.map_err(|abort| inner.lost(abort))?;
         let mut flow = ControlFlow::Continue(());
         for (key, raw) in keys.iter().zip(&found) {
             let Some(raw) = *raw else {

@@ -3,6 +3,7 @@
 
 use ensilo_engine::{Engine, ReadOf};
 use ensilo_row::{Columns, KeyBuf, Row};
+use ensilo_sync::region::{self, Region};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
@@ -108,7 +109,9 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.encode_into(key, bytes)?;
         }
         inner.load_keys(&self.core, &encoded[..keys.len()])?;
+        let engine = region::enter(Region::Engine);
         let outcome = inner.raw.find_many(&self.core.store, &encoded[..keys.len()], each);
+        drop(engine);
         inner.local.keys = encoded;
         outcome.map_err(|abort| inner.lost(abort))
     }

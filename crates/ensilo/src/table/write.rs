@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use ensilo_engine::{Engine, ReadOf, Store, WriteOf};
 use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
+use ensilo_sync::region::{self, Region};
 
 use super::Table;
 use super::found::refuse_other_key;
@@ -257,6 +258,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         refuse_other_key::<T, C>(columns, key)?;
         columns.patch(&mut words);
         inner.note_change(&self.core);
+        let _engine = region::enter(Region::Engine);
         inner.raw.patch(found, words.as_ref()).map_err(|abort| inner.lost(abort))
     }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, KeyBounds, Read, RowRef, Store, Write};
 use ensilo_row::KeyBuf;
+use ensilo_sync::region::{self, Region};
 
 use super::Inner;
 use crate::Result;
@@ -14,6 +15,7 @@ impl<Raw: Read> Inner<'_, Raw> {
     /// Finds the record under a key.
     #[inline(always)]
     pub(crate) fn find(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<Option<Raw::Found>> {
+        let _engine = region::enter(Region::Engine);
         self.raw.find(store, key.as_bytes()).map_err(|abort| self.lost(abort))
     }
 
@@ -58,14 +60,30 @@ impl<Raw: Read> Inner<'_, Raw> {
         &mut self,
         store: &Raw::Store,
         key: &KeyBuf,
-        decode: impl FnMut(RowRef<'_>) -> R,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
+        let engine = region::enter(Region::Engine);
+        let caller = engine.caller();
+        let decode = move |row: RowRef<'_>| {
+            let _caller = caller.enter();
+            decode(row)
+        };
         self.raw.get(store, key.as_bytes(), decode).map_err(|abort| self.lost(abort))
     }
 
     /// Decodes a record that was found.
     #[inline(always)]
-    pub(crate) fn read<R>(&mut self, found: Raw::Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R> {
+    pub(crate) fn read<R>(
+        &mut self,
+        found: Raw::Found,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<R> {
+        let engine = region::enter(Region::Engine);
+        let caller = engine.caller();
+        let decode = move |row: RowRef<'_>| {
+            let _caller = caller.enter();
+            decode(row)
+        };
         self.raw.read(found, decode).map_err(|abort| self.lost(abort))
     }
 
@@ -77,9 +95,19 @@ impl<Raw: Read> Inner<'_, Raw> {
         store: &Raw::Store,
         bounds: KeyBounds<'_>,
         direction: Direction,
-        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+        mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
+        let engine = region::enter(Region::Engine);
+        let caller = engine.caller();
+        let decode = move |key: &[u8], row: RowRef<'_>| {
+            let _caller = caller.enter();
+            decode(key, row)
+        };
+        let each = move |found, value| {
+            let _caller = caller.enter();
+            each(found, value)
+        };
         self.raw.scan(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
     }
 
@@ -90,9 +118,19 @@ impl<Raw: Read> Inner<'_, Raw> {
         store: &Raw::Store,
         bounds: KeyBounds<'_>,
         direction: Direction,
-        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+        mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
+        let engine = region::enter(Region::Engine);
+        let caller = engine.caller();
+        let decode = move |key: &[u8], row: RowRef<'_>| {
+            let _caller = caller.enter();
+            decode(key, row)
+        };
+        let each = move |found, value| {
+            let _caller = caller.enter();
+            each(found, value)
+        };
         self.raw.scan_to_read(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
     }
 }
@@ -101,6 +139,7 @@ impl<Raw: Write> Inner<'_, Raw> {
     /// Inserts the record in the scratch `local.row`, unless one has the key.
     #[inline(always)]
     pub(crate) fn insert_row(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<bool> {
+        let _engine = region::enter(Region::Engine);
         let row = &self.local.row;
         let inserted = self.raw.insert(store, key.as_bytes(), row.words(), row.len_bytes());
         self.note_insert(store, inserted)
@@ -108,6 +147,7 @@ impl<Raw: Write> Inner<'_, Raw> {
 
     /// Inserts the record in the scratch `local.entry`, unless one has the key.
     pub(crate) fn insert_entry(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<bool> {
+        let _engine = region::enter(Region::Engine);
         let entry = &self.local.entry;
         let inserted = self.raw.insert(store, key.as_bytes(), entry.words(), entry.len_bytes());
         self.note_insert(store, inserted)
@@ -131,6 +171,7 @@ impl<Raw: Write> Inner<'_, Raw> {
     pub(crate) fn delete(&mut self, store: &Raw::Store, found: Raw::Found) -> Result<()> {
         self.local.records.deleted(store.id());
         self.deleted_in |= 1 << (store.id().0 % 64);
+        let _engine = region::enter(Region::Engine);
         self.raw.delete(found).map_err(|abort| self.lost(abort))
     }
 }

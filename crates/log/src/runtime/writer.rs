@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ensilo_epoch::Epoch;
+use ensilo_sync::region::{self, Region};
 
 use super::buffer::{BUFFER_BYTES_MAX, Filling};
 use super::error::LogError;
@@ -78,6 +79,7 @@ impl LogWriter {
     /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`].
     #[inline]
     pub fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
+        let _log = region::enter(Region::Log);
         if self.writer_state.is_stopped() {
             return Err(ReserveError::Failed);
         }
@@ -96,6 +98,7 @@ impl LogWriter {
     /// # Errors
     /// Why the log has stopped.
     pub fn wait_for_buffer(&self) -> Result<(), LogError> {
+        let _waiting = region::enter(Region::Waiting);
         self.partition.wait_for_buffer()
     }
 
@@ -111,6 +114,7 @@ impl LogWriter {
     /// writes follow; without any, nothing is logged.
     #[inline]
     pub fn begin(&mut self, tid: u64, writes: usize) {
+        let _log = region::enter(Region::Log);
         self.announced = writes;
         self.is_begun = writes > 0;
         let Some(filling) = &mut self.filling else { return assert_no_writes(writes) };
@@ -186,6 +190,7 @@ impl LogWriter {
     /// When not all writes were made that were announced.
     #[inline]
     pub fn publish(&mut self) {
+        let _log = region::enter(Region::Log);
         assert_no_writes(self.announced);
         let Some(filling) = &mut self.filling else { return };
         if self.is_begun {
@@ -196,6 +201,7 @@ impl LogWriter {
 
     #[inline]
     fn write(&mut self, encode: impl FnOnce(&mut Cursor<'_>)) {
+        let _log = region::enter(Region::Log);
         assert!(self.announced > 0, "more writes than the transaction announced");
         self.announced -= 1;
         if let Some(filling) = &mut self.filling {

@@ -12,6 +12,7 @@ use ensilo_log::{
     LEFT_OUT_BYTES, LogWriter, PATCH_PAIR_BYTES_MAX, ReserveError, transaction_bytes, write_bytes_max,
 };
 use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::region::{self, Region};
 
 use super::context::Context;
 use super::stop::CommitStop;
@@ -45,6 +46,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// The same where a record with a version of an earlier epoch is logged whole.
     #[inline(always)]
     fn reserve_log_since(&mut self, full_rows_before: Epoch) -> Result<(), CommitStop> {
+        let _log = region::enter(Region::Log);
         self.context.full_rows_before = full_rows_before;
         let bytes = self.context.measure_log::<V>();
         let Some(log) = &mut self.context.log else { return Ok(()) };
@@ -61,6 +63,7 @@ impl<V: Variant> Transaction<'_, V> {
     /// this commit will install.
     #[inline(always)]
     pub(super) fn log_writes(&mut self, tid: Tid) {
+        let _log = region::enter(Region::Log);
         // Taken out so that the sets can be read meanwhile.
         let Some(mut log) = self.context.log.take() else { return };
         self.context.log_entry::<V>(&mut log, tid);
