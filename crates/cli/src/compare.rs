@@ -15,6 +15,7 @@ use ensilo_figures::latency::{LatencyOptions, OtherDatabases};
 use ensilo_figures::{FiguresError, in_words, make_directory, write_results};
 use ensilo_peers::{CompareOptions, LatencyPeers, PeerName, WorkloadName, compare};
 
+use crate::engine::{EngineArgument, IsolationArgument};
 use crate::interrupt;
 use crate::output::{FAILED, USAGE, complain, say};
 use crate::seconds::seconds_of_run;
@@ -28,6 +29,8 @@ Examples:
       Every database under every workload, synced and not. How many runs that is, and how long they measure, is said at the start.
   ensilo compare --peers ensilo,redb --workloads transfer-uniform --sync on
       Transfers that are answered when they are on disk, from one client, from 8 and from 32 at once.
+  ensilo compare --peers ensilo,redb --engine silo,ermia
+      Ensilo with both of its engines.
   ensilo compare --postgres 'host=/run/postgresql user=postgres dbname=test'
       PostgreSQL as well, over its socket.
   ensilo figures run silo-4 --out results; ensilo compare --out results
@@ -45,6 +48,14 @@ pub(crate) struct Arguments {
     /// program that was built with the feature rocksdb, postgresql only with --postgres]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     peers: Vec<PeerName>,
+
+    /// The engines on which Ensilo runs, like silo,ermia; may be given again [default: silo]
+    #[arg(long = "engine", value_enum, value_name = "LIST", value_delimiter = ',')]
+    engines: Vec<EngineArgument>,
+
+    /// What transactions of ERMIA's engine may see of each other; the others here are serializable
+    #[arg(long, value_enum, default_value_t = IsolationArgument::Serializable)]
+    isolation: IsolationArgument,
 
     /// Workloads: ycsb-b, ycsb-f, ycsb-silo, tpcc, transfer-uniform, transfer-zipf [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -126,6 +137,9 @@ enum Format {
 
 /// Makes the runs, keeps each finished one, and reports.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    if let Some(refusal) = arguments.refusal() {
+        crate::refuse_usage(refusal);
+    }
     let options = arguments.options();
     if options.peers.contains(&PeerName::Postgresql) && options.postgres.is_none() {
         crate::refuse_usage("--peers postgresql needs --postgres with the address of a server");
@@ -165,6 +179,35 @@ fn failed(error: FiguresError) -> Failure {
 }
 
 impl Arguments {
+    /// Why these options do not go together, if so.
+    fn refusal(&self) -> Option<&'static str> {
+        let is_named = self.peers.is_empty() || self.peers.contains(&PeerName::Ensilo);
+        let has_ermia = self.engines.contains(&EngineArgument::Ermia);
+        if !self.engines.is_empty() && !is_named {
+            Some("--engine says on what Ensilo runs, and needs ensilo among --peers")
+        } else if self.isolation == IsolationArgument::Snapshot && !has_ermia {
+            Some("--isolation snapshot needs --engine ermia")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the databases, Ensilo once for each of its engines.
+    fn peers(&self) -> Vec<PeerName> {
+        let engines = or_else(self.engines.clone(), || vec![EngineArgument::Silo]);
+        let own = |engine: &EngineArgument| match (engine, self.isolation) {
+            (EngineArgument::Silo, _) => PeerName::Ensilo,
+            (EngineArgument::Ermia, IsolationArgument::Serializable) => PeerName::EnsiloErmia,
+            (EngineArgument::Ermia, IsolationArgument::Snapshot) => PeerName::EnsiloErmiaSnapshot,
+        };
+        let named = or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some()));
+        let with_engines = |peer| match peer {
+            PeerName::Ensilo => engines.iter().map(own).collect(),
+            other => vec![other],
+        };
+        once(named.into_iter().flat_map(with_engines).collect())
+    }
+
     fn options(&self) -> CompareOptions {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let wide = |workers: &[u16]| workers.iter().map(|&workers| usize::from(workers)).collect::<Vec<_>>();
@@ -174,7 +217,7 @@ impl Arguments {
             _ => workers.clone(),
         });
         CompareOptions {
-            peers: once(or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some()))),
+            peers: self.peers(),
             workloads: once(or_else(self.workloads.clone(), || WorkloadName::ALL.to_vec())),
             settings: once(or_else(self.sync.clone(), || vec![Setting::NotSynced, Setting::Synced])),
             workers: once(workers),

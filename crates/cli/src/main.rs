@@ -11,6 +11,7 @@ mod compare;
 #[cfg(not(feature = "peers"))]
 #[path = "compare_absent.rs"]
 mod compare;
+mod engine;
 mod figures;
 mod files;
 mod interrupt;

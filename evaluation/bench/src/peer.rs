@@ -11,7 +11,7 @@ use crate::driver::{Aborts, Failure};
 
 pub use account::{ACCOUNT_BYTES, Account};
 pub use connected::Connected;
-pub use ensilo::{Ensilo, EnsiloClient};
+pub use ensilo::{Ensilo, EnsiloClient, EnsiloOn, open_ensilo};
 
 /// Bytes of the value of a record.
 pub const VALUE_BYTES: usize = 100;

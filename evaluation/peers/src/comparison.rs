@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ensilo::Database;
+use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::{Engine, Silo};
 use ensilo_bench::driver::{Check, Failure, Interrupt, RunOptions, RunResult, View, Workload, run};
-use ensilo_bench::peer::{Ensilo, Peer, Setting};
-use ensilo_bench::tpcc::{ReadOnly, Scale, Tpcc, TpccOptions};
+use ensilo_bench::peer::{EnsiloOn, Peer, Setting, open_ensilo};
+use ensilo_bench::tpcc::{ReadOnly, Scale, TpccOf, TpccOptions, Whole};
 use ensilo_bench::transfer::{Skew, Transfers};
 use ensilo_bench::ycsb::YcsbOptions;
 use ensilo_bench::{TemporaryDirectory, temporary_root};
@@ -241,8 +242,9 @@ impl Turn<'_> {
         let (place, setting) = (place.path(), self.subject.setting);
         let is_tpcc = self.subject.workload == WorkloadName::Tpcc;
         match peer {
-            PeerName::Ensilo if is_tpcc => self.tpcc_on_ensilo(place),
-            PeerName::Ensilo => self.run_on(Ensilo::open(place, setting)?),
+            PeerName::Ensilo => self.run_on_ensilo::<Silo>(place),
+            PeerName::EnsiloErmia => self.run_on_ensilo::<Ermia>(place),
+            PeerName::EnsiloErmiaSnapshot => self.run_on_ensilo::<Ermia<SnapshotIsolation>>(place),
             PeerName::Sqlite => self.run_on_store::<Sqlite>(place),
             PeerName::Lmdb => self.run_on_store::<Lmdb>(place),
             PeerName::Redb => self.run_on_store::<Redb>(place),
@@ -259,6 +261,14 @@ impl Turn<'_> {
                     self.run_on(Postgres::open(address, setting)?)
                 }
             }
+        }
+    }
+
+    fn run_on_ensilo<E: Engine>(&mut self, place: &Path) -> Result<Measured, Failure> {
+        if self.subject.workload == WorkloadName::Tpcc {
+            self.tpcc_on_ensilo::<E>(place)
+        } else {
+            self.run_on(EnsiloOn::<E>::open(place, self.subject.setting)?)
         }
     }
 
@@ -322,15 +332,12 @@ impl Turn<'_> {
     }
 
     /// Ensilo's own workload, with its own statements; each client waits for its answer as elsewhere.
-    fn tpcc_on_ensilo(&mut self, place: &Path) -> Result<Measured, Failure> {
-        let database = match self.subject.setting {
-            Setting::NotSynced => Database::in_memory(),
-            Setting::Synced => Database::open(place),
-        }?;
+    fn tpcc_on_ensilo<E: Engine>(&mut self, place: &Path) -> Result<Measured, Failure> {
+        let database = open_ensilo::<E>(place, self.subject.setting)?;
         let options = self.options.tpcc(self.subject.workers);
         // Many threads, because each waits for the disk.
         let loading = TpccOptions { workers: LOADERS, ..options.clone() };
-        Tpcc::load(loading, database.clone(), self.view, self.interrupt)?;
+        TpccOf::<Whole<E>>::load(loading, database.clone(), self.view, self.interrupt)?;
         let rows = database.statistics()?.tables.iter().map(|table| table.records).sum();
         self.measure(&OwnTpcc::open(options, database)?, rows)
     }

@@ -7,7 +7,12 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the names of databases")]
 pub enum PeerName {
+    /// Ensilo with its default engine.
     Ensilo,
+    /// Ensilo with ERMIA's engine.
+    EnsiloErmia,
+    /// The same under snapshot isolation.
+    EnsiloErmiaSnapshot,
     Sqlite,
     Lmdb,
     Redb,
@@ -17,7 +22,7 @@ pub enum PeerName {
 }
 
 impl PeerName {
-    /// Every database.
+    /// Every database that can be asked for by its name. Ensilo's engines are asked for apart from that.
     pub const ALL: [Self; 7] =
         [Self::Ensilo, Self::Sqlite, Self::Lmdb, Self::Redb, Self::Fjall, Self::Rocksdb, Self::Postgresql];
 
@@ -38,6 +43,8 @@ impl PeerName {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ensilo => "ensilo",
+            Self::EnsiloErmia => "Ensilo (ERMIA, serializable)",
+            Self::EnsiloErmiaSnapshot => "Ensilo (ERMIA, snapshot)",
             Self::Sqlite => "sqlite",
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
@@ -52,7 +59,8 @@ impl PeerName {
         match self {
             // Keys that were read are validated, ranges are not. Only TPC-C has ranges.
             Self::Rocksdb if workload == WorkloadName::Tpcc => "optimistic, without ranges",
-            Self::Ensilo => "serializable",
+            Self::Ensilo | Self::EnsiloErmia => "serializable",
+            Self::EnsiloErmiaSnapshot => "snapshot",
             Self::Sqlite | Self::Lmdb | Self::Redb => "serializable, one writer at a time",
             Self::Fjall | Self::Rocksdb => "serializable, optimistic",
             Self::Postgresql => "serializable, on snapshots",

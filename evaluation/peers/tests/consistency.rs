@@ -77,6 +77,12 @@ fn ensilo_keeps_what_it_is_given() {
     keeps_what_it_is_given(PeerName::Ensilo);
 }
 
+#[test]
+fn ensilo_on_ermias_engine_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::EnsiloErmia);
+    keeps_what_it_is_given(PeerName::EnsiloErmiaSnapshot);
+}
+
 /// A transaction that waits for no disk is answered within a few microseconds, and no disk syncs so fast.
 const LEAST_MEDIAN_US: f64 = 20.0;
 

@@ -10,6 +10,7 @@ use ensilo_bench::{
     Benchmark, BenchmarkOptions, CrashOptions, DatabaseOptions, LogRecords, StorageOptions, System,
 };
 
+use crate::engine::{EngineArgument, IsolationArgument};
 use crate::seconds::seconds_within;
 
 /// How the report is written.
@@ -57,24 +58,6 @@ enum LoggingArgument {
     PerTransaction,
     /// With every write, and once more when it commits, to measure what that costs (ERMIA's figure 10)
     PerOperation,
-}
-
-/// The product's engines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum EngineArgument {
-    /// Optimistic: a transaction validates what it has read when it commits (Silo)
-    Silo,
-    /// Transactions read what was committed when they began, and write new versions (ERMIA)
-    Ermia,
-}
-
-/// What transactions may see of each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum IsolationArgument {
-    /// As if one ran after the other
-    Serializable,
-    /// Snapshot isolation, of ERMIA's engine: write skew is possible
-    Snapshot,
 }
 
 /// A system by its name.

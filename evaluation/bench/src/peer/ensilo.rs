@@ -2,8 +2,11 @@
 
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Arc;
 
-use ensilo::{Abort, Columns, Database, Error, Row, Table, Transaction};
+use ensilo::disk::RealDisk;
+use ensilo::generic::{Database, Table, Transaction};
+use ensilo::{Abort, Columns, Engine, Error, Row, Silo};
 
 use crate::driver::{Aborts, Failure};
 use crate::peer::{Account, Client, Peer, Setting, Transfer, VALUE_BYTES, missing};
@@ -11,17 +14,20 @@ use crate::peer::{Account, Client, Peer, Setting, Transfer, VALUE_BYTES, missing
 /// Rows that one transaction of the loader inserts.
 const BATCH_ROWS: u64 = 500;
 
-/// A database of Ensilo.
+/// A database of Ensilo with its default engine.
+pub type Ensilo = EnsiloOn<Silo>;
+
+/// A database of Ensilo with this engine.
 #[derive(Debug)]
-pub struct Ensilo {
-    database: Database,
-    records: Table<RecordRow>,
-    accounts: Table<AccountRow>,
+pub struct EnsiloOn<E: Engine> {
+    database: Database<E>,
+    records: Table<RecordRow, E>,
+    accounts: Table<AccountRow, E>,
 }
 
 /// It may be used by any thread, so that a client is a reference.
 #[derive(Debug)]
-pub struct EnsiloClient<'a>(&'a Ensilo);
+pub struct EnsiloClient<'a, E: Engine>(&'a EnsiloOn<E>);
 
 #[derive(Debug, Row)]
 #[row(table = "usertable")]
@@ -53,16 +59,25 @@ struct Balance {
     updates: u64,
 }
 
-impl Ensilo {
+/// Opens an empty database of Ensilo, in memory or in the directory `place`, which is empty.
+///
+/// # Errors
+/// A failure of Ensilo.
+pub fn open_ensilo<E: Engine>(place: &Path, setting: Setting) -> Result<Database<E>, Failure> {
+    let options = Database::options();
+    Ok(match setting {
+        Setting::NotSynced => options.in_memory_with()?,
+        Setting::Synced => options.open_with(Arc::new(RealDisk), place)?,
+    })
+}
+
+impl<E: Engine> EnsiloOn<E> {
     /// Opens an empty database, in memory or in the directory `place`, which is empty.
     ///
     /// # Errors
     /// A failure of Ensilo.
     pub fn open(place: &Path, setting: Setting) -> Result<Self, Failure> {
-        let database = match setting {
-            Setting::NotSynced => Database::in_memory(),
-            Setting::Synced => Database::open(place),
-        }?;
+        let database = open_ensilo(place, setting)?;
         let (records, accounts) = (database.create_table()?, database.create_table()?);
         Ok(Self { database, records, accounts })
     }
@@ -70,7 +85,7 @@ impl Ensilo {
     fn load(
         &self,
         count: u64,
-        insert: impl Fn(&mut Transaction<'_>, u64) -> ensilo::Result<()>,
+        insert: impl Fn(&mut Transaction<'_, E>, u64) -> ensilo::Result<()>,
     ) -> Result<(), Failure> {
         for first in (0..count).step_by(BATCH_ROWS as usize) {
             let keys = first..count.min(first + BATCH_ROWS);
@@ -90,10 +105,10 @@ impl Ensilo {
     }
 }
 
-impl Peer for Ensilo {
-    type Client<'a> = EnsiloClient<'a>;
+impl<E: Engine> Peer for EnsiloOn<E> {
+    type Client<'a> = EnsiloClient<'a, E>;
 
-    fn client(&self) -> Result<EnsiloClient<'_>, Failure> {
+    fn client(&self) -> Result<EnsiloClient<'_, E>, Failure> {
         Ok(EnsiloClient(self))
     }
 
@@ -113,14 +128,14 @@ impl Peer for Ensilo {
     }
 
     fn for_each_record(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<(), Failure> {
-        let scan = |tx: &mut Transaction<'_>| {
+        let scan = |tx: &mut Transaction<'_, E>| {
             self.records.scan().columns::<Value>().for_each(tx, |id, columns| visit(id, &columns.value))
         };
         Ok(self.database.transact(scan)?)
     }
 
     fn for_each_account(&self, mut visit: impl FnMut(Account)) -> Result<(), Failure> {
-        let scan = |tx: &mut Transaction<'_>| {
+        let scan = |tx: &mut Transaction<'_, E>| {
             self.accounts.scan().columns::<Balance>().for_each(tx, |id, Balance { balance, updates }| {
                 visit(Account { id, balance, updates });
             })
@@ -129,13 +144,13 @@ impl Peer for Ensilo {
     }
 }
 
-impl EnsiloClient<'_> {
+impl<E: Engine> EnsiloClient<'_, E> {
     /// Runs a transaction until it commits.
     #[inline]
     fn transact(
         &self,
         aborts: &mut Aborts,
-        body: impl FnMut(&mut Transaction<'_>) -> ensilo::Result<()>,
+        body: impl FnMut(&mut Transaction<'_, E>) -> ensilo::Result<()>,
     ) -> Result<(), Failure> {
         let request = self.0.database.request().retries(u32::MAX);
         let request = request.on_abort(|abort: &Abort| aborts.count(abort.reason().into()));
@@ -146,7 +161,7 @@ impl EnsiloClient<'_> {
     }
 }
 
-impl Client for EnsiloClient<'_> {
+impl<E: Engine> Client for EnsiloClient<'_, E> {
     #[inline]
     fn read(&mut self, key: u64, aborts: &mut Aborts) -> Result<(), Failure> {
         let mut is_found = false;
