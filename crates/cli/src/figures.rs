@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
 use ensilo_figures::latency::{self, LatencyOptions};
 use ensilo_figures::model::{Counts, Model, keep_counts};
+use ensilo_figures::regions;
 use ensilo_figures::{
     Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, end_runs, in_words,
     write_results,
@@ -36,6 +37,8 @@ Examples:
       disk's own write and sync and, in a program built with --features peers, other databases. By itself, and no part of all.
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
+  ensilo figures regions --shares regions.csv --out results
+      ERMIA's figure 11, from the shares that `cargo xtask regions --csv regions.csv` has written.
 
 Every single run but those of latency is a process `ensilo bench ... --format json`. Databases lie in TMPDIR if that is set, otherwise in /tmp or,
 where that lies in memory, in /var/tmp.
@@ -54,6 +57,19 @@ pub(crate) enum FiguresCommand {
     /// Predict throughput to 64 cores from counts of cache lines, and check the prediction against Silo's
     /// figure 4; see docs/scaling.md
     Model(ModelArguments),
+    /// Draw where the time of TPC-C's workers goes (ERMIA's figure 11), and judge what the paper says of it
+    Regions(RegionsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RegionsArguments {
+    /// Directory for the table, the plots and the page
+    #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
+    out: PathBuf,
+
+    /// Shares, as `cargo xtask regions --csv FILE` writes them
+    #[arg(long, value_name = "FILE")]
+    shares: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -134,6 +150,7 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
         FiguresCommand::List(sizing) => list(sizing),
         FiguresCommand::Run(arguments) => make(arguments),
         FiguresCommand::Model(arguments) => predict(arguments),
+        FiguresCommand::Regions(arguments) => draw_regions(arguments),
     };
     done.unwrap_or_else(|error| {
         complain(format_args!("error: {error}"));
@@ -194,6 +211,16 @@ fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
         say(format_args!("{}", file.display()));
     }
     keep_counts(&arguments.out, counts, costs)?;
+    say(format_args!("{}", write_results(&arguments.out)?.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw_regions(arguments: &RegionsArguments) -> Result<ExitCode, FiguresError> {
+    let runs = regions::read_runs(&arguments.shares)?;
+    say(format_args!("{}", regions::text_of(&runs)));
+    for file in regions::keep_runs(&arguments.out, &runs)? {
+        say(format_args!("{}", file.display()));
+    }
     say(format_args!("{}", write_results(&arguments.out)?.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -130,6 +130,31 @@ fn the_model_tells_its_errors_and_leaves_tables_and_plots() {
 }
 
 #[test]
+fn the_shares_of_regions_are_drawn_and_judged() {
+    let out = new_directory("regions");
+    std::fs::create_dir_all(&out).unwrap();
+    let shares = out.join("shares.csv");
+    let header = "system,storage,workers,run,index,indirection,log,epochs,engine,workload,waiting,looks,transactions_per_second,cores,machine";
+    let run = "ermia-snapshot,log,1,1,0.2,0.1,0.1,0.3,0.15,0.15,0,900,1000,1,somewhere else";
+    std::fs::write(&shares, format!("{header}\n{run}\n")).unwrap();
+    let draw =
+        |shares: &str| ensilo(&["figures", "regions", "--out", out.to_str().unwrap(), "--shares", shares]);
+    let output = draw(shares.to_str().unwrap());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    assert!(told.contains("ERMIA-SI, with a log") && told.contains("somewhere else"), "{told}");
+    assert!(told.contains("here 30.00 %: does not hold"), "{told}");
+    for file in ["index.html", "ermia-11.csv", "ermia-11-1.svg"] {
+        assert!(out.join(file).exists() && told.contains(file), "{file}");
+    }
+    assert!(std::fs::read_to_string(out.join("index.html")).unwrap().contains("ERMIA §4.4, figure 11"));
+    let missing = draw("nowhere.csv");
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("nowhere.csv"));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
 fn a_dry_run_shows_the_commands_and_does_nothing() {
     let out = new_directory("dry");
     let run =

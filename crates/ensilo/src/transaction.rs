@@ -254,7 +254,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
         }
         let engine = region::enter(Region::Engine);
         let committed = self.inner.raw.commit()?;
-        drop(engine);
+        engine.leave();
         let Inner { claims, local, generation, .. } = self.inner;
         local.records.commit();
         if let Some(claims) = claims {

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The papers' experiments know `ensilo bench` by its arguments and its report only. [`latency`] is no experiment of a paper, and makes its
-//! runs within the program. The page also takes in what [`compare`] finds.
+//! runs within the program. [`regions`] draws a figure whose runs need a build of their own. The page also takes in what [`compare`] finds.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -33,6 +33,7 @@ mod plan;
 pub mod plot;
 mod progress;
 mod provenance;
+pub mod regions;
 mod results;
 mod runner;
 mod sizes;

@@ -14,7 +14,7 @@ use crate::results::Results;
 use crate::store::Store;
 use crate::summary::section_of;
 use crate::table::csv_of_runs;
-use crate::{compare, latency, model};
+use crate::{compare, latency, model, regions};
 
 /// An experiment that something is known of.
 struct MeasuredExperiment {
@@ -31,6 +31,7 @@ pub fn write_results(directory: &Path) -> Result<PathBuf, FiguresError> {
     let all = experiments_in(directory);
     all.iter().try_for_each(|measured| measured.write(directory))?;
     let mut sections = all.iter().map(MeasuredExperiment::section).collect::<Result<Vec<_>, _>>()?;
+    sections.extend(regions::section_in(directory)?);
     sections.extend(latency::section_in(directory)?);
     sections.extend(compare::section_in(directory)?);
     sections.push(model::section_in(directory)?);

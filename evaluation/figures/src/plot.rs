@@ -8,7 +8,9 @@ mod bars;
 mod canvas;
 mod lines;
 mod number;
+mod stacked;
 
 pub use bars::{Bar, BarChart, BarGroup};
 pub use lines::{Curve, CurvePoint, LineChart, Shade, Ticks};
 pub use number::short_number;
+pub use stacked::{StackedBar, StackedChart};

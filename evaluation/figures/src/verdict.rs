@@ -108,7 +108,8 @@ fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results, co
     }
 }
 
-fn rule(relation: Relation, numbers: &[f64]) -> Ruling {
+/// Rules by the numbers of all repetitions, of which there is one at least.
+pub(crate) fn rule(relation: Relation, numbers: &[f64]) -> Ruling {
     let holding = numbers.iter().filter(|&&number| relation.holds(number)).count();
     if holding != 0 && holding != numbers.len() {
         Ruling::Undecided(format!("it holds in {holding} of {} runs", numbers.len()))

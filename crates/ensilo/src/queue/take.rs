@@ -131,7 +131,7 @@ fn claim_next<Raw: Write>(
         flow.after(ControlFlow::Continue(()))
     };
     let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look);
-    drop(engine);
+    engine.leave();
     inner.claims = Some(claims);
     walk?;
     range.limit -= looked_at;

@@ -110,7 +110,7 @@ impl<S: Store> ByIndex<'_, S> {
         found.clear();
         let engine = region::enter(Region::Engine);
         let outcome = inner.raw.find_many(&self.table.store, keys, |_, raw| found.push(raw));
-        drop(engine);
+        engine.leave();
         outcome.map_err(|abort| inner.lost(abort))?;
         let mut flow = ControlFlow::Continue(());
         for (key, raw) in keys.iter().zip(&found) {

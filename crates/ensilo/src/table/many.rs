@@ -111,7 +111,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         inner.load_keys(&self.core, &encoded[..keys.len()])?;
         let engine = region::enter(Region::Engine);
         let outcome = inner.raw.find_many(&self.core.store, &encoded[..keys.len()], each);
-        drop(engine);
+        engine.leave();
         inner.local.keys = encoded;
         outcome.map_err(|abort| inner.lost(abort))
     }

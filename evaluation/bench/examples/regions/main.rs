@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo xtask regions                                  # a table
-//! cargo xtask regions --csv docs/results/regions.csv   # the shares that `ensilo figures regions` draws
+//! cargo xtask regions --csv regions.csv                # the shares that `ensilo figures regions` draws
 //! cargo xtask regions -- --help
 //! ```
 //!
