@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use ensilo_engine::{Engine, ReadOf, Store, WriteOf};
+use ensilo_engine::{Engine, ReadOf, Store as _, WriteOf};
 use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
 use ensilo_sync::region::{self, Region};
 
