@@ -9,7 +9,7 @@ use crate::environment::is_long;
 pub trait TestedEngine: Engine {
     /// Its name, as an argument of a program.
     const NAME: &'static str;
-    /// In a short run it gets one of so many samples. What lies on the disk is written and read by the same code for every engine.
+    /// In a short run it gets one of so many samples.
     const ONE_SAMPLE_IN: u64;
 }
 

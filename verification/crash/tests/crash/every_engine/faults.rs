@@ -75,18 +75,19 @@ impl Rig {
 
 /// Works on a disk with these faults, until it fails or all is done. Returns the failure.
 fn fail(seed: u64, faults: Faults, is_expected: impl Fn(&LogError) -> bool) -> Option<LogError> {
-    fail_within(1, seed, faults, is_expected)
+    fail_within(1, seed, |_| faults, is_expected)
 }
 
-/// As [`fail`], with so many rounds of work.
+/// As [`fail`], with so many rounds of work, and faults that follow from what lies on the disk.
 fn fail_within(
     rounds: u64,
     seed: u64,
-    faults: Faults,
+    faults: impl FnOnce(&SimulatedDisk) -> Faults,
     is_expected: impl Fn(&LogError) -> bool,
 ) -> Option<LogError> {
-    let what = format!("seed {seed}, {faults:?}");
     let mut rig = Rig::new(seed);
+    let faults = faults(&rig.disk);
+    let what = format!("seed {seed}, {faults:?}");
     rig.disk.set_faults(faults);
     let outcome = rig.work_on(rounds);
     let failure = match outcome {
@@ -192,15 +193,18 @@ fn a_full_disk_is_named() {
     let step = if is_long() { 16 << 10 } else { 512 << 10 };
     let mut failures = 0;
     for seed in 0..share(2) {
-        let used: u64 = Rig::new(seed).disk.files().iter().map(|(_, len)| len).sum();
         for more in (0..5 << 20).step_by(step) {
-            let faults = Faults { seed: more, no_space_after_bytes: Some(used + more), ..Faults::default() };
+            let faults = |disk: &SimulatedDisk| {
+                let used: u64 = disk.files().iter().map(|(_, len)| len).sum();
+                Faults { seed: more, no_space_after_bytes: Some(used + more), ..Faults::default() }
+            };
             // The log goes on in the room that it has; without any more it comes to an end, which takes a while.
             let rounds = if more == 0 { 100 } else { 1 };
             let is_full = |error: &LogError| matches!(error, LogError::NoSpace { .. });
             let failure = fail_within(rounds, seed, faults, is_full);
             if let Some(failure) = failure {
                 assert!(failure.to_string().contains("no space"), "{failure}");
+                println!("seed {seed}, {more} bytes more: {failure}");
                 failures += 1;
             }
         }
