@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::{
     Abort, AbortReason, Committed, Direction, Engine, EngineOptions, KeyRange, NewStoreError, Read, Remains,
-    Session, Store, TableId, Tid, TransactionOf, Write,
+    Replayer, Session, Store, StoredRow, TableId, Tid, TransactionOf, Write,
 };
 use ensilo_epoch::Epoch;
 use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
@@ -303,4 +303,46 @@ pub fn a_write_of_a_table_that_cannot_be_is_not_replayed<E: Engine>() {
         let refused = replayer.apply(&mut worker, &[write]);
         assert!(matches!(refused, Err(ReplayError::Refused(_))), "{table}: {refused:?}");
     }
+}
+
+/// A row of a checkpoint may come beside transactions and snapshots: to all of them it was there before.
+pub fn a_row_that_comes_late_was_there_all_the_time<E: Engine>() {
+    if !E::LOGS {
+        return;
+    }
+    let mut options = EngineOptions::default();
+    options.epochs.first_epoch = Epoch::new(100);
+    let engine = E::start(options);
+    engine.replayer().finish().unwrap();
+    let store = engine.new_store(TableId(1)).unwrap();
+    let participant = engine.epochs().participant();
+    let tid = Tid::before(Epoch::new(99)).next_in(Epoch::new(99)).unwrap();
+    let comes = |key: &[u8], value: u64| {
+        let row = StoredRow { key, tid, words: &[value], len_bytes: 8 };
+        engine.derive(&participant, &store, &row).unwrap()
+    };
+    let (mut session, mut other) = (engine.session(), engine.session());
+    let mut tx = session.begin();
+    let mut snapshot = E::SNAPSHOTS.then(|| other.begin_snapshot());
+    assert!(comes(b"b", 2));
+    let found = tx.find(&store, b"b").unwrap().unwrap();
+    assert_eq!(tx.read(found, |row| row.word(0)).unwrap(), 2);
+    tx.put(found, &[7], 8).unwrap();
+    assert!(tx.commit().unwrap().tid > tid);
+    assert!(!comes(b"b", 3), "there is a row");
+    if let Some(snapshot) = &mut snapshot {
+        assert_eq!(snapshot.get(&store, b"b", |row| row.word(0)).unwrap(), Some(2));
+    }
+    drop(snapshot);
+    // One that has missed another key may abort, and nothing worse.
+    let mut tx = session.begin();
+    assert!(tx.find(&store, b"c").unwrap().is_none());
+    assert!(comes(b"d", 4));
+    let _ = tx.commit();
+    let mut tx = session.begin();
+    assert_eq!(tx.get(&store, b"b", |row| row.word(0)).unwrap(), Some(7));
+    assert_eq!(tx.get(&store, b"d", |row| row.word(0)).unwrap(), Some(4));
+    tx.commit().unwrap();
+    assert!(engine.drop_store(TableId(1)));
+    assert!(!comes(b"e", 5));
 }

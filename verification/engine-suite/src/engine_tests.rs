@@ -23,6 +23,7 @@ macro_rules! engine_tests {
             what_was_read_names_its_epoch,
             a_dropped_store_has_no_keys,
             a_write_of_a_table_that_cannot_be_is_not_replayed,
+            a_row_that_comes_late_was_there_all_the_time,
         ]);
     };
     (@tables $engine:ty) => {
