@@ -31,7 +31,7 @@ fn with_checkpoint(rows: &Versions<Vec<u8>>, parts: u32, compression: Compressio
     let mut log = TestLog::open(&disk, 1);
     log.compression = compression;
     let begin = log.first_epoch;
-    log.durable_epoch = Epoch::new(begin.get() + 1);
+    log.round(&[vec![]], Epoch::new(begin.get() + 2));
     log.checkpoint(begin, rows, parts);
     drop(log);
     disk
