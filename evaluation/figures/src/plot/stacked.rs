@@ -107,13 +107,13 @@ mod tests {
             title: "Shares".to_owned(),
             x_label: "workers".to_owned(),
             y_label: "%".to_owned(),
-            parts: ["below", "middle", "above"].map(str::to_owned).to_vec(),
+            parts: ["lower", "second", "upper"].map(str::to_owned).to_vec(),
             bars: vec![bar("1", false), bar("64", true)],
             mark_meaning: "beyond".to_owned(),
         };
         let svg = chart.to_svg().unwrap();
         let place = |text: &str| svg.find(text).unwrap_or_else(|| panic!("{text}: {svg}"));
-        assert!(place("above") < place("middle") && place("middle") < place("below"));
+        assert!(place("upper") < place("second") && place("second") < place("lower"));
         assert!(svg.contains("beyond") && svg.contains("38.5") && svg.contains("workers"));
         assert!(!svg.contains("\n1.5\n"), "a part without room has no number");
     }
