@@ -69,7 +69,8 @@ impl Visitor for Looking<'_> {
             run(&ObservedWorkload(workload), &measured, "looked at", view, interrupt)
         });
         let result = result?;
-        for check in workload.check(view, interrupt)?.iter().filter(|check| !check.passed()) {
+        let checks = workload.check(view, interrupt)?;
+        if let Some(check) = checks.iter().find(|check| !check.passed()) {
             let (condition, examples) = (check.condition, check.examples.join("; "));
             return Err(Failure::Broken(format!("it does not hold that {condition}: {examples}")));
         }
