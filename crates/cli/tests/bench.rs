@@ -199,6 +199,8 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["stock", "--memory", "--write-percent", "101"], "0..=100"),
         (&["tpcc", "--log-records", "full", "--crash"], "--crash"),
         (&["tpcc", "--log-records", "full", "--memory"], "--memory"),
+        (&["tpcc", "--logging", "per-operation"], "per transaction alone"),
+        (&["tpcc", "--engine", "ermia", "--memory", "--logging", "per-operation"], "--memory"),
         (&["tpcc", "--no-checkpoints", "--checkpoint-interval", "1"], "--checkpoint-interval"),
         (&["tpcc", "--remote-item-percent", "101"], "0..=100"),
         (&["tpcc", "--system", "oracle"], "partitioned-store"),

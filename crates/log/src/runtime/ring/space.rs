@@ -92,6 +92,7 @@ impl Space {
         }
         let began = Instant::now();
         waits.waiting += 1;
+        waits.pressure.waits += 1;
         drop(waits);
         wake();
         let mut waits = self.waits.lock();
@@ -102,7 +103,6 @@ impl Space {
             waits = self.waits.wait(waits);
         };
         waits.waiting -= 1;
-        waits.pressure.waits += 1;
         waits.pressure.waited += began.elapsed();
         result
     }
