@@ -132,6 +132,9 @@ impl<I: Isolation> Transaction<'_, I> {
         if epoch >= Epoch::LAST {
             return Err(CommitStop::NoStamp(epoch));
         }
+        // The epoch that was published may be an earlier one. Who has a smaller stamp than this commit will have may wait for its place in the
+        // log until nobody commits in that one any more, and this commit for its decision.
+        self.guard.participant().move_commit(epoch);
         // Before others may wait for this commit: from there on it waits for nothing but theirs.
         self.context.reserve_log(log_bytes)?;
         let units = self.context.prepare_log();

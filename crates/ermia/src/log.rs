@@ -266,6 +266,8 @@ impl<I: Isolation> Transaction<'_, I> {
             let participant = self.guard.participant();
             participant.begin_commit();
             let epoch = participant.global_epoch();
+            // As in a commit.
+            participant.move_commit(epoch);
             // The last epoch has no places; the commit says so.
             let logged = if epoch < Epoch::LAST {
                 self.context.log_operation(&self.shared.clock, epoch, participant)

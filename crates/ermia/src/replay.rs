@@ -249,7 +249,8 @@ fn put<I: Isolation>(
         None => {
             let version = allocate::<I>(store, row, stamp, guard)?;
             match insert(store, key, version, LOCKED, guard) {
-                Ok(None) => return Ok(rows_of(version)),
+                // Others may have changed the version since.
+                Ok(None) => return Ok(i64::from(row.is_some())),
                 existing => {
                     // SAFETY: the index did not take the version, so nobody else knows it.
                     unsafe { version.free(guard) };

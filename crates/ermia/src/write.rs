@@ -256,11 +256,15 @@ impl<I: Isolation> Transaction<'_, I> {
         let ordering = ordering_of(Step::OrderOfHead, Ordering::AcqRel);
         let replace =
             |word| slot.compare_exchange(word, version.to_word(), ordering, Ordering::Relaxed).map(|_| ());
-        match replace(before.to_word()) {
-            // It was not used for a while, and now it is.
-            Err(word) if word == before.to_word() | COOLING => replace(word).is_ok(),
-            replaced => replaced.is_ok(),
+        let mut expected = before.to_word();
+        // The mark comes and goes: it was not used for a while, and now it is.
+        while let Err(word) = replace(expected) {
+            if word & !COOLING != before.to_word() {
+                return false;
+            }
+            expected = word;
         }
+        true
     }
 
     /// Returns a version by this transaction. Where there is no memory, the session's garbage goes first.

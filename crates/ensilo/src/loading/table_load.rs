@@ -19,7 +19,7 @@ use super::state::LoadState;
 use super::table_blocks::{LoadBlock, TableBlocks, begun_by};
 use crate::catalog::rebuild::IndexRebuild;
 use crate::catalog::table_core::TableCore;
-use crate::error::{Abort, Name};
+use crate::error::{Abort, Name, UNREADABLE_ROW};
 use crate::mutex::lock;
 use crate::records::RecordCounts;
 use crate::{Error, Result};
@@ -171,13 +171,8 @@ impl<E: Engine> TableLoad<E> {
         block: &CheckpointBlock,
         scratch: &'b mut BlockScratch,
     ) -> Result<Vec<CheckpointRecord<'b>>> {
-        let failed = |why: String| {
-            let why = Name::new(format!("rows of table {} cannot be loaded: {why}", self.name));
-            let why = self.failure.get_or_init(|| why);
-            self.shared.state.note_failure(self.id(), why);
-            Error::LoadFailed(why.clone())
-        };
-        let records = self.shared.blocks.read(block, scratch).map_err(|error| failed(error.to_string()))?;
+        let read = self.shared.blocks.read(block, scratch);
+        let records = read.map_err(|error| self.fail(&error.to_string()))?;
         let is_kept = |record: &CheckpointRecord<'_>| {
             record.key.len() <= E::KEY_LEN_MAX && record.row.len() <= ROW_LEN_MAX
         };
@@ -185,7 +180,15 @@ impl<E: Engine> TableLoad<E> {
             return Ok(records);
         }
         let file = self.shared.blocks.file_of(block);
-        Err(failed(format!("{} has a key or a row that is longer than any can be", file.display())))
+        Err(self.fail(&format!("{} has a key or a row that is longer than any can be", file.display())))
+    }
+
+    /// Notes that the table cannot be loaded, unless that is known.
+    fn fail(&self, why: &str) -> Error {
+        let why = Name::new(format!("rows of table {} cannot be loaded: {why}", self.name));
+        let why = self.failure.get_or_init(|| why);
+        self.shared.state.note_failure(self.id(), why);
+        Error::LoadFailed(why.clone())
     }
 
     /// Puts the rows of a block into memory, but for those that the log has deleted or written since. Where
@@ -256,6 +259,9 @@ impl<E: Engine> TableLoad<E> {
                 IndexRebuild { engine: &**engine, records, threads: *threads, is_stopped: &is_stopped };
             rebuild.run(&[table])?;
             self.check_going()?;
+            if let Some(reason) = engine.unreadable_rows() {
+                return Err(self.fail(&format!("{UNREADABLE_ROW}: {reason}")));
+            }
             table.load.end();
             state.note_table(self.id());
         }

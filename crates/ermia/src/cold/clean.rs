@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ensilo_engine::TableId;
+use ensilo_engine::{RowRef, TableId};
 use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::record::ColdRecord;
 use super::segments::{SEGMENT_WORDS, Segment};
 use super::{ColdRows, ColdWord, Leaving};
-use ensilo_engine::RowRef;
-
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
 use crate::session::SessionState;
@@ -30,6 +28,10 @@ pub(super) fn clean<I: Isolation>(shared: &ErmiaShared, cold: &ColdRows, state: 
     // What cannot be read stays: whoever needs it gets the error.
     let Ok(bytes) = segment.read_all() else { return };
     let records = records_of(&bytes, number as u64 * SEGMENT_WORDS);
+    let words = records.iter().map(|(place, _)| place.len_words() as u64).sum::<u64>();
+    if words < segment.filled_words() {
+        segment.leave();
+    }
     for batch in records.chunks(BATCH_LEN) {
         let moved = state.look(shared, |guard, _| move_all(shared, cold, batch, guard));
         if moved.is_err() {
@@ -47,12 +49,13 @@ impl ColdRows {
             return None;
         }
         let writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let filled = all.into_iter().filter(|(number, _)| !writer.is_filling(*number));
-        filled.min_by_key(|(_, segment)| segment.live_words())
+        let may_go =
+            |(number, segment): &(usize, Arc<Segment>)| !writer.is_filling(*number) && !segment.is_left();
+        all.into_iter().filter(may_go).min_by_key(|(_, segment)| segment.live_words())
     }
 }
 
-/// Returns the records in these bytes, which lie at `place`, each with its own place.
+/// Returns the records in these bytes, which lie at `place`, each with its own place, up to one that is damaged.
 fn records_of(bytes: &[u8], place: u64) -> Vec<(ColdWord, ColdRecord)> {
     let mut records = Vec::new();
     let mut at = 0;

@@ -11,7 +11,7 @@ use ensilo_disk::File;
 use ensilo_engine::ColdPlace;
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::Ordering;
-use ensilo_sync::unchecked::AtomicU64;
+use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
 use super::record::Leaving;
 use super::word::ColdWord;
@@ -29,6 +29,8 @@ pub(super) struct Segment {
     filled_words: AtomicU64,
     /// Words of records that are cold, and lie here.
     live_words: AtomicU64,
+    /// Not all of it can be read, so that it cannot be cleaned.
+    is_left: AtomicBool,
 }
 
 impl Segment {
@@ -51,6 +53,15 @@ impl Segment {
 
     pub(super) fn forget(&self, place: ColdWord) {
         self.live_words.fetch_sub(place.len_words() as u64, Ordering::Relaxed);
+    }
+
+    /// Says that the file is to stay as long as there are cold rows in it.
+    pub(super) fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
     }
 
     pub(super) fn filled_words(&self) -> u64 {
@@ -119,7 +130,8 @@ impl Segments {
         }
         let file = disk.create(&path, 0)?;
         let (filled_words, live_words) = (AtomicU64::new(0), AtomicU64::new(0));
-        let segment = Arc::new(Segment { file, path, filled_words, live_words });
+        let is_left = AtomicBool::new(false);
+        let segment = Arc::new(Segment { file, path, filled_words, live_words, is_left });
         self.set(number, Some(Arc::clone(&segment)));
         Ok(segment)
     }

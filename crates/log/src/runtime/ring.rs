@@ -50,7 +50,8 @@
 //! # Why nobody waits for ever
 //! Who has a place keeps it, and waits where its segment cannot be opened (I4). It has raised its commit epoch to
 //! that of the segment before ([`ensilo_epoch::Participant::move_commit`]), so that it holds the frontier back
-//! from nothing before that. It waits for loggers to drain epoch `e - SEGMENTS`, who need nothing but those who
+//! from nothing before that. So has everybody, before he takes a place, to the epoch that he reads for his commit: who
+//! still holds the frontier back from an earlier one has a place, and a stamp, in that one at the latest. It waits for loggers to drain epoch `e - SEGMENTS`, who need nothing but those who
 //! have published that epoch or earlier ones, and for these to end. These wait for their own segments, of earlier
 //! epochs, or for commits with stamps before their own: by induction over the stamps all of them end. That the
 //! global epoch is behind `e - SEGMENTS` needs no tick: a place lies at most one epoch behind the global one.
@@ -58,8 +59,9 @@
 //! logged: nobody is told that it is stored.
 //!
 //! Where too much waits for the loggers, commits wait before they take a stamp ([`Ring::wait_for_room`]): so the
-//! table is full only while a disk hangs for as many epochs as it has entries. There are 64: with epochs of 40 ms
-//! others go on for two and a half seconds, and the memory is bounded by the room, not by the table.
+//! an epoch meets an earlier one at its entry only while a disk hangs. There are 96 entries: with epochs of 40 ms
+//! others go on for almost four seconds, and the memory is bounded by the room, not by the table. Where epochs go on at
+//! the next multiple of 128, for a snapshot, those behind and before fall to entries that are far apart.
 //!
 //! # Memory ordering
 //!
@@ -225,7 +227,7 @@ impl Ring {
                 EntryState::Free => backoff.wait(),
                 EntryState::Taken(by) if by == epoch => backoff.wait(),
                 EntryState::Taken(_) if is_left_out(Step::DrainedCheck) => entry.forget(),
-                EntryState::Taken(_) => self.space.wait_until_free(entry, &self.wake),
+                EntryState::Taken(by) => self.space.wait_while_taken(entry, by, &self.wake),
             }
         }
     }

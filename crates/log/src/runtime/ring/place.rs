@@ -3,7 +3,7 @@
 use ensilo_epoch::Epoch;
 
 /// How many segments there are at a time.
-pub(super) const SEGMENTS: u64 = if cfg!(loom) { 2 } else { 64 };
+pub(super) const SEGMENTS: u64 = if cfg!(loom) { 2 } else { 96 };
 
 /// Bytes of a unit.
 pub const UNIT_BYTES: usize = if cfg!(loom) { 24 } else { 64 };

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use ensilo_epoch::Epoch;
 use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
@@ -79,9 +80,11 @@ impl Space {
         })
     }
 
-    /// Waits until the entry is free, or nothing is drained any more.
-    pub(super) fn wait_until_free(&self, entry: &Entry, wake: impl Fn()) {
-        self.wait(wake, |waits| (waits.is_over || entry.state() == EntryState::Free).then_some(()));
+    /// Waits until the entry is no longer taken by this epoch, to which it never comes back, or nothing is drained any
+    /// more. Not until it is free: somebody else may have taken it by the time that this thread looks.
+    pub(super) fn wait_while_taken(&self, entry: &Entry, by: Epoch, wake: impl Fn()) {
+        let is_taken = || entry.state() == EntryState::Taken(by);
+        self.wait(wake, |waits| (waits.is_over || !is_taken()).then_some(()));
     }
 
     /// Waits for what `known` returns. Calls `wake` if it is not known yet.

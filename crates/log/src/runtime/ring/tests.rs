@@ -178,6 +178,24 @@ fn who_has_a_place_waits_until_the_epoch_before_at_its_entry_is_drained() {
 }
 
 #[test]
+fn all_who_wait_for_an_entry_go_on_when_one_of_them_has_opened_it() {
+    for _ in 0..20 {
+        let bench = Bench::new(1, 1 << 30);
+        let mut reader = bench.reader(0);
+        assert!(bench.log(1, b"old"));
+        thread::scope(|scope| {
+            let waiting = [(); 4].map(|()| scope.spawn(|| bench.log(1 + SEGMENTS, b"new")));
+            while bench.ring.pressure().waits < 4 {
+                thread::yield_now();
+            }
+            assert_eq!(bench.drain(&mut reader, 2), (b"old".to_vec(), 1));
+            assert!(waiting.into_iter().all(|waiting| waiting.join().unwrap()));
+        });
+        assert_eq!(bench.drain(&mut reader, 2 + SEGMENTS), (b"new".repeat(4), 4));
+    }
+}
+
+#[test]
 fn a_free_entry_is_left_to_those_who_may_have_an_earlier_place_there() {
     let bench = Bench::new(1, 1 << 30);
     let mut reader = bench.reader(0);
