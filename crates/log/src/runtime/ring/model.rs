@@ -15,6 +15,7 @@ use loom::thread;
 
 use super::planted::{Step, is_left_out, leave_out, ordering_of};
 use super::{Place, Ring, RingReader, UNITS_PER_EPOCH, take_place};
+use crate::runtime::monitor::Monitor;
 
 const FIRST: u64 = 2;
 const IDLE: u64 = u64::MAX;
@@ -24,6 +25,18 @@ struct ModelEpochs {
     global: AtomicU64,
     /// By worker.
     commits: [AtomicU64; 2],
+    /// The logger sleeps until something else has happened.
+    events: Monitor<Events>,
+    /// Whether workers may have to wait for the logger; otherwise it makes as many rounds as the model says.
+    has_waits: bool,
+}
+
+/// What a logger makes rounds for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Events {
+    /// How many commits have ended, and how many waits have begun.
+    count: u64,
+    workers_done: usize,
 }
 
 impl ModelEpochs {
@@ -32,6 +45,18 @@ impl ModelEpochs {
         fence(Ordering::SeqCst);
         let commits = self.commits.iter().map(|commit| commit.load(Ordering::Acquire));
         Epoch::new(commits.fold(global, u64::min))
+    }
+
+    fn note_event(&self, workers_done: usize) {
+        // Without the lock where nobody waits: it would order what the model is about.
+        if !self.has_waits {
+            return;
+        }
+        let mut events = self.events.lock();
+        events.count += 1;
+        events.workers_done += workers_done;
+        drop(events);
+        self.events.notify_all();
     }
 
     fn tick(&self) -> Epoch {
@@ -89,6 +114,7 @@ impl Shared {
             self.ring.skip(place, &[], move_commit);
         }
         commit.store(IDLE, ordering_of(Step::OrderOfEnd, Ordering::Release));
+        self.epochs.note_event(0);
         is_inside
     }
 
@@ -112,9 +138,8 @@ struct Logger {
 }
 
 impl Logger {
-    /// Drains what is complete behind a tick, which is all that has committed before the frontier.
-    fn round(&mut self) {
-        let frontier = self.shared.epochs.tick();
+    /// Drains what is complete at this frontier, which is all that has committed before it.
+    fn round(&mut self, frontier: Epoch) {
         for piece in self.reader.gather(frontier) {
             let tids = piece.payload().chunks(8).map(|tid| u64::from_le_bytes(tid.try_into().unwrap()));
             self.tids.extend(tids);
@@ -128,29 +153,49 @@ impl Logger {
 
 impl Logger {
     /// Returns a logger in the first epoch. The clock is in the one before.
-    fn new() -> Logger {
+    fn new(has_waits: bool) -> Logger {
         let epochs = Arc::new(ModelEpochs {
             global: AtomicU64::new(FIRST),
             commits: [AtomicU64::new(IDLE), AtomicU64::new(IDLE)],
+            events: Monitor::new(Events::default()),
+            has_waits,
         });
-        let frontier = Arc::clone(&epochs);
-        let ring = Arc::new(Ring::new(1, 1 << 20, move || frontier.complete_frontier(), || ()));
+        let [frontier, waits] = [(); 2].map(|()| Arc::clone(&epochs));
+        let wake = move || waits.note_event(0);
+        let ring = Arc::new(Ring::new(1, 1 << 20, move || frontier.complete_frontier(), wake));
         let reader = RingReader::new(Arc::clone(&ring), 0);
         let clock = AtomicU64::new((FIRST - 1) * UNITS_PER_EPOCH + 1);
         let shared = Arc::new(Shared { ring, clock, epochs, committed: Mutex::new(Vec::new()) });
         Logger { shared, reader, tids: Vec::new() }
     }
 
-    /// Runs two workers beside `rounds` rounds, and then drains what is left.
+    /// Runs two workers beside `rounds` rounds behind ticks, and further ones without, and then drains what is left.
     fn run(mut self, rounds: usize, workers: [impl FnOnce(&Shared) + 'static; 2]) {
         let working = workers.map(|worker| {
             let shared = Arc::clone(&self.shared);
-            thread::spawn(move || worker(&shared))
+            thread::spawn(move || {
+                worker(&shared);
+                shared.epochs.note_event(1);
+            })
         });
-        (0..rounds).for_each(|_| self.round());
+        for _ in 0..rounds {
+            let frontier = self.shared.epochs.tick();
+            self.round(frontier);
+        }
+        let epochs = Arc::clone(&self.shared.epochs);
+        let mut events = *epochs.events.lock();
+        while epochs.has_waits && events.workers_done < 2 {
+            self.round(epochs.complete_frontier());
+            let mut now = epochs.events.lock();
+            while now.count == events.count {
+                now = epochs.events.wait(now);
+            }
+            events = *now;
+        }
         working.into_iter().for_each(|working| working.join().unwrap());
         while self.shared.ring.is_pending() {
-            self.round();
+            let frontier = self.shared.epochs.tick();
+            self.round(frontier);
         }
         let mut committed = self.shared.committed.lock().unwrap().clone();
         committed.sort_unstable();
@@ -171,34 +216,35 @@ fn workers([one, other]: [Program; 2]) -> [Box<dyn FnOnce(&Shared)>; 2] {
 
 /// Two race to open a segment, and the epoch goes on meanwhile.
 fn race() {
-    Logger::new().run(1, workers([Program::Commits(1); 2]));
+    Logger::new(false).run(1, workers([Program::Commits(1); 2]));
 }
 
 /// One aborts.
 fn abort() {
-    Logger::new().run(0, workers([Program::Aborts, Program::Commits(1)]));
+    Logger::new(false).run(0, workers([Program::Aborts, Program::Commits(1)]));
 }
 
 /// Two units are left in the epoch.
 fn straddle() {
-    let logger = Logger::new();
+    let logger = Logger::new(false);
     logger.shared.run(0, Program::Commits(1));
     logger.run(0, workers([Program::Commits(2); 2]));
 }
 
 /// No entry is free: both are open for epochs that were not drained.
 fn full_table() {
-    let logger = Logger::new();
+    let logger = Logger::new(true);
     for _ in 0..2 {
         logger.shared.run(0, Program::Commits(1));
         logger.shared.epochs.tick();
     }
-    logger.run(1, workers([Program::Commits(1); 2]));
+    let idle: Box<dyn FnOnce(&Shared)> = Box::new(|_| ());
+    logger.run(0, [worker(0, Program::Commits(1)), idle]);
 }
 
 /// The epochs have gone on so far that an entry is wanted again for which a worker has an earlier place.
 fn late_place() {
-    let logger = Logger::new();
+    let logger = Logger::new(true);
     let epoch = logger.shared.begin(0);
     let tid = logger.shared.take(epoch, 1);
     for _ in 0..2 {
@@ -207,12 +253,12 @@ fn late_place() {
     let late = Box::new(move |shared: &Shared| {
         shared.finish(0, epoch, tid, Program::Commits(1));
     });
-    logger.run(1, [late, worker(1, Program::Commits(1))]);
+    logger.run(0, [late, worker(1, Program::Commits(1))]);
 }
 
 /// The same for a worker that has read its epoch and is about to take its place: in the dead zone, if others were faster.
 fn late_epoch() {
-    let logger = Logger::new();
+    let logger = Logger::new(true);
     let epoch = logger.shared.begin(0);
     for _ in 0..2 {
         logger.shared.epochs.tick();
@@ -236,6 +282,7 @@ fn explore(model: fn()) {
     let mut builder = Builder::new();
     // LOOM_MAX_PREEMPTIONS explores further.
     builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.max_branches = 5_000;
     builder.check(model);
 }
 
