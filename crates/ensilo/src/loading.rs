@@ -32,6 +32,7 @@
 mod access;
 mod background;
 mod cell;
+mod needed;
 mod pieces;
 mod state;
 mod table_blocks;

@@ -4,19 +4,18 @@
 //! circle.
 
 use std::collections::HashSet;
-use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use ensilo_engine::{Direction, Engine, Failpoint, KeyBounds, ROW_LEN_MAX, Store, StoredRow, TableId, Tid};
+use ensilo_engine::{Engine, Failpoint, ROW_LEN_MAX, Store, StoredRow, TableId, Tid};
 use ensilo_epoch::Participant;
 use ensilo_log::{BlockScratch, CheckpointBlock, CheckpointBlocks, CheckpointRecord};
 use ensilo_row::RowBuf;
 
-use super::cell::{Control, LoadRows, Piece};
+use super::cell::Control;
 use super::state::LoadState;
-use super::table_blocks::{LoadBlock, TableBlocks, begun_by};
+use super::table_blocks::{LoadBlock, TableBlocks};
 use crate::catalog::rebuild::IndexRebuild;
 use crate::catalog::table_core::TableCore;
 use crate::error::{Abort, Name, UNREADABLE_ROW};
@@ -48,23 +47,23 @@ pub(super) struct Hand {
 
 /// The load of one table.
 pub(super) struct TableLoad<E: Engine> {
-    shared: Arc<LoadShared<E>>,
+    pub(super) shared: Arc<LoadShared<E>>,
     store: Arc<E::Store>,
     name: Arc<str>,
-    blocks: TableBlocks,
+    pub(super) blocks: TableBlocks,
     /// Keys that the log has deleted.
     deleted: HashSet<Box<[u8]>>,
     /// The next block that nobody has taken to load all of the table.
     next: AtomicUsize,
     /// Whether somebody waits for all of the table.
-    is_wanted: AtomicBool,
+    pub(super) is_wanted: AtomicBool,
     /// Whether somebody makes the entries of its indexes.
     is_finishing: AtomicBool,
     /// Whether the table was dropped.
-    is_given_up: AtomicBool,
+    pub(super) is_given_up: AtomicBool,
     /// Whether the statistics count its blocks: not of a table that is loaded before the first request.
     is_counted: bool,
-    failure: OnceLock<Name>,
+    pub(super) failure: OnceLock<Name>,
     waiting: Mutex<()>,
     changed: Condvar,
 }
@@ -134,7 +133,7 @@ impl<E: Engine> TableLoad<E> {
     }
 
     /// Loads a block, or waits for the thread that does.
-    fn load_block(&self, block: &LoadBlock, control: Control<'_>) -> Result<()> {
+    pub(super) fn load_block(&self, block: &LoadBlock, control: Control<'_>) -> Result<()> {
         while !block.is_loaded() {
             self.check_going()?;
             if block.claim() {
@@ -156,7 +155,7 @@ impl<E: Engine> TableLoad<E> {
     }
 
     /// Sees to it that the key which a block begins with is right.
-    fn prove(&self, block: &LoadBlock) -> Result<()> {
+    pub(super) fn prove(&self, block: &LoadBlock) -> Result<()> {
         if block.is_proved() {
             return Ok(());
         }
@@ -234,14 +233,14 @@ impl<E: Engine> TableLoad<E> {
         Ok(())
     }
 
-    fn note_change(&self) {
+    pub(super) fn note_change(&self) {
         drop(lock(&self.waiting));
         self.changed.notify_all();
     }
 
     /// Makes the entries of the indexes, and says that the table is loaded. All of its rows are in memory, and
     /// nobody has written to the table if it has indexes.
-    fn finish(&self, table: &TableCore<E::Store>, control: Control<'_>) -> Result<()> {
+    pub(super) fn finish(&self, table: &TableCore<E::Store>, control: Control<'_>) -> Result<()> {
         while !table.load.is_over() {
             if self.is_finishing.swap(true, Ordering::Acquire) {
                 self.wait_while(|| self.is_finishing.load(Ordering::Relaxed), control)?;
@@ -264,113 +263,6 @@ impl<E: Engine> TableLoad<E> {
             }
             table.load.end();
             state.note_table(self.id());
-        }
-        Ok(())
-    }
-}
-
-impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
-    fn load_key(&self, key: &[u8]) -> Result<()> {
-        for run in self.blocks.runs() {
-            let begun = begun_by(run, Bound::Included(key), 0, false);
-            let Some(last) = begun.checked_sub(1) else { continue };
-            self.load_block(&run[last], &|| Ok(()))?;
-            // L5: the key is in no other block, if this one begins where it is said to.
-            run.get(begun).map_or(Ok(()), |behind| self.prove(behind))?;
-        }
-        Ok(())
-    }
-
-    fn load_piece(&self, bounds: KeyBounds<'_>, direction: Direction, blocks_max: usize) -> Result<Piece> {
-        let mut piece = Piece { end: None, blocks: 0 };
-        for run in self.blocks.runs() {
-            match direction {
-                Direction::Forward => self.load_run_up(run, bounds, blocks_max, &mut piece)?,
-                Direction::Reverse => self.load_run_down(run, bounds, blocks_max, &mut piece)?,
-            }
-        }
-        Ok(piece)
-    }
-
-    fn load_whole(&self, table: &TableCore<E::Store>, control: Control<'_>) -> Result<()> {
-        self.check_sound()?;
-        self.is_wanted.store(true, Ordering::Relaxed);
-        while self.has_next() {
-            control()?;
-            self.load_next()?;
-        }
-        // What others have taken, and what they have failed to load.
-        for block in self.blocks.all() {
-            control()?;
-            self.load_block(block, control)?;
-        }
-        self.finish(table, control)
-    }
-
-    fn check_sound(&self) -> Result<()> {
-        self.failure.get().map_or(Ok(()), |why| Err(Error::LoadFailed(why.clone())))
-    }
-
-    fn give_up(&self) {
-        self.is_given_up.store(true, Ordering::Relaxed);
-        // Nobody gets them any more.
-        for left in self.blocks.all().iter().filter(|block| block.claim()) {
-            self.shared.state.note_blocks(1, left.block.bytes as u64);
-        }
-        self.note_change();
-        self.shared.state.note_table(self.id());
-    }
-}
-
-impl<E: Engine> TableLoad<E> {
-    /// Loads the blocks of a run with which a scan of the range begins that goes up.
-    fn load_run_up(
-        &self,
-        run: &[LoadBlock],
-        (low, high): KeyBounds<'_>,
-        blocks_max: usize,
-        piece: &mut Piece,
-    ) -> Result<()> {
-        let first = begun_by(run, low, 0, false).saturating_sub(1);
-        let end = begun_by(run, high, run.len(), true);
-        let mut next = first + run[first..].iter().take_while(|block| block.is_loaded()).count();
-        if next == first {
-            next = end.min(first.saturating_add(blocks_max)).max(first);
-            run[first..next].iter().try_for_each(|block| self.load_block(block, &|| Ok(())))?;
-        }
-        piece.blocks += next - first;
-        if let Some(behind) = run.get(next) {
-            self.prove(behind)?;
-            let first_key = &behind.block.first_key;
-            if piece.end.as_ref().is_none_or(|end| first_key < end) {
-                piece.end = Some(first_key.clone());
-            }
-        }
-        Ok(())
-    }
-
-    /// The same for a scan that goes down.
-    fn load_run_down(
-        &self,
-        run: &[LoadBlock],
-        (low, high): KeyBounds<'_>,
-        blocks_max: usize,
-        piece: &mut Piece,
-    ) -> Result<()> {
-        let end = begun_by(run, high, run.len(), true);
-        run.get(end).map_or(Ok(()), |behind| self.prove(behind))?;
-        let begin = begun_by(run, low, 0, false).saturating_sub(1);
-        let mut last = end - run[..end].iter().rev().take_while(|block| block.is_loaded()).count();
-        if last == end {
-            last = begin.max(end.saturating_sub(blocks_max)).min(end);
-            run[last..end].iter().rev().try_for_each(|block| self.load_block(block, &|| Ok(())))?;
-        }
-        piece.blocks += end - last;
-        if last > 0 && last < end {
-            let first_key = &run[last].block.first_key;
-            if piece.end.as_ref().is_none_or(|end| first_key > end) {
-                piece.end = Some(first_key.clone());
-            }
         }
         Ok(())
     }
