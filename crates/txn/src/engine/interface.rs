@@ -124,7 +124,7 @@ unsafe impl<V: Variant> Engine for Silo<V> {
         store: &Store,
         row: &StoredRow<'_>,
     ) -> Result<bool, OutOfMemory> {
-        derive_record(participant, store, row)
+        derive_record::<V>(participant, store, row)
     }
 
     fn has_prepared_begun_by(&self, epoch: Epoch) -> bool {

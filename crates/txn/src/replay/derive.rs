@@ -12,7 +12,7 @@ use ensilo_epoch::Participant;
 use ensilo_index::{InsertError, Inserted};
 use ensilo_slab::OutOfMemory;
 
-use crate::record::RecordPtr;
+use crate::silo::{Variant, allocate, free};
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -23,7 +23,7 @@ use crate::tid::TidWord;
 ///
 /// # Panics
 /// When key or row are longer than a record's may be.
-pub(crate) fn derive_record(
+pub(crate) fn derive_record<V: Variant>(
     participant: &Participant,
     store: &Store,
     row: &StoredRow<'_>,
@@ -34,14 +34,14 @@ pub(crate) fn derive_record(
     if store.is_dropped() {
         return Ok(false);
     }
-    let record = RecordPtr::allocate(&guard, store.id(), len_bytes, TidWord::live(tid))?;
+    let record = allocate::<V>(&guard, store.id(), len_bytes, TidWord::live(tid))?;
     record.store_row(words.iter().copied(), len_bytes);
     let inserted = store.index().insert_if_absent(key, record.index_value(), &guard, &mut ());
     if matches!(inserted, Ok(Inserted::New)) {
         return Ok(true);
     }
     // SAFETY: the tree did not take the record, so nobody else knows it.
-    unsafe { record.free(&guard) };
+    unsafe { free::<V>(record, &guard) };
     match inserted {
         Ok(_) => Ok(false),
         Err(InsertError::OutOfMemory(error)) => Err(error),

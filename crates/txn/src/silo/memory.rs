@@ -15,7 +15,7 @@ use crate::tid::TidWord;
 
 /// Returns a record of `table` with room for a row of `row_len_bytes`.
 #[inline]
-pub(super) fn allocate<V: Variant>(
+pub(crate) fn allocate<V: Variant>(
     guard: &Guard<'_>,
     table: TableId,
     row_len_bytes: usize,
@@ -33,7 +33,7 @@ pub(super) fn allocate<V: Variant>(
 /// # Safety
 /// No other thread has or can get the address, and it came from [`allocate`] for the same variant.
 #[inline]
-pub(super) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
+pub(crate) unsafe fn free<V: Variant>(record: RecordPtr, guard: &Guard<'_>) {
     // SAFETY: the caller's promise.
     unsafe { if V::SLABS { record.free(guard) } else { record.free_general(guard) } }
 }
