@@ -118,8 +118,12 @@ fn try_again<E: Engine, R>(
     }
 }
 
-/// How long a request waits until rows have left memory that it needs, for each of its attempts.
-const EVICTION_WAIT: Duration = Duration::from_millis(1);
+/// How often a request that finds no memory is tried again where rows leave memory: one that needs more than there
+/// is at once comes to its end.
+const EVICTION_ATTEMPTS: u32 = 100;
+
+/// How long it waits until rows have left, if there was nothing to be freed.
+const EVICTION_WAIT: Duration = Duration::from_millis(5);
 
 /// The attempts of a request that were in vain.
 #[derive(Debug, Default)]
@@ -127,7 +131,8 @@ struct Attempts {
     made: u32,
     /// How many of them have failed because of what they had read.
     outdated: u32,
-    has_freed_memory: bool,
+    /// How many have found no memory.
+    out_of_memory: u32,
     /// Whether the last one was protected.
     was_protected: bool,
     /// Whether there was no memory for what protection takes.
@@ -147,10 +152,11 @@ impl Attempts {
         self.outdated += u32::from(undone.is_outdated());
         let was_protected = mem::take(&mut self.was_protected);
         if undone.is_out_of_memory() && self.made <= policy.retries {
-            // Where rows leave memory there is more room every time.
-            let evicts = shared.engine.evicts() && !shared.is_closed();
-            let may_free = !mem::replace(&mut self.has_freed_memory, true) || evicts;
-            if may_free && shared.free_memory(worker) {
+            self.out_of_memory += 1;
+            // Where rows leave memory there may be more room every time.
+            let evicts =
+                self.out_of_memory <= EVICTION_ATTEMPTS && shared.engine.evicts() && !shared.is_closed();
+            if (self.out_of_memory == 1 || evicts) && shared.free_memory(worker) {
                 return Ok(());
             }
             if evicts {

@@ -112,7 +112,10 @@ pub struct Ring {
     /// How many entries are not free.
     open: CachePadded<AtomicUsize>,
     /// Used last, given out first: its memory may still be in a cache.
-    #[allow(clippy::vec_box, reason = "a segment is moved between here and its entry, which has its address")]
+    #[allow(
+        clippy::vec_box,
+        reason = "a segment is moved between here and its entry, which has its address"
+    )]
     free: Monitor<Vec<Box<Segment>>>,
     space: Space,
     /// The latest complete frontier that is known.

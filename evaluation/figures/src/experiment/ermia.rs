@@ -1,8 +1,8 @@
 //! The series of the experiments of ERMIA (*Fast Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016, §1 and §4).
 //!
 //! What a worker could not commit it gives up and goes on to its next transaction, as in the paper (`--retries 0`). CH-Q2* and AssetEval say that they
-//! read mostly, which has no effect on a request of Silo's engine that is not tried again. Left out: figure 11,
-//! which shows where processor cycles go.
+//! read mostly, which has no effect on a request of Silo's engine that is not tried again. Figure 11,
+//! which shows where processor cycles go, is made apart from these: see `regions`.
 
 use super::description::{Point, Series};
 use super::paper::Paper;
