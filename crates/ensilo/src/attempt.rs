@@ -125,14 +125,39 @@ const EVICTION_ATTEMPTS: u32 = 100;
 /// How long it waits until rows have left, if there was nothing to be freed.
 const EVICTION_WAIT: Duration = Duration::from_millis(5);
 
+/// The attempts of a request that have found no memory.
+#[derive(Debug, Default)]
+pub(crate) struct Shortage {
+    attempts: u32,
+}
+
+impl Shortage {
+    /// Returns whether the next attempt, after one that has found no memory, may find some. `free` frees what can be freed at once, and
+    /// returns whether there was something to do. Where rows leave memory this waits for some to leave.
+    pub(crate) fn ends_by<E: Engine>(
+        &mut self,
+        shared: &DatabaseShared<E>,
+        free: impl FnOnce() -> bool,
+    ) -> bool {
+        self.attempts += 1;
+        let evicts = self.attempts <= EVICTION_ATTEMPTS && shared.engine.evicts() && !shared.is_closed();
+        if (self.attempts == 1 || evicts) && free() {
+            return true;
+        }
+        if evicts {
+            thread::sleep(EVICTION_WAIT);
+        }
+        evicts
+    }
+}
+
 /// The attempts of a request that were in vain.
 #[derive(Debug, Default)]
 struct Attempts {
     made: u32,
     /// How many of them have failed because of what they had read.
     outdated: u32,
-    /// How many have found no memory.
-    out_of_memory: u32,
+    shortage: Shortage,
     /// Whether the last one was protected.
     was_protected: bool,
     /// Whether there was no memory for what protection takes.
@@ -152,15 +177,7 @@ impl Attempts {
         self.outdated += u32::from(undone.is_outdated());
         let was_protected = mem::take(&mut self.was_protected);
         if undone.is_out_of_memory() && self.made <= policy.retries {
-            self.out_of_memory += 1;
-            // Where rows leave memory there may be more room every time.
-            let evicts =
-                self.out_of_memory <= EVICTION_ATTEMPTS && shared.engine.evicts() && !shared.is_closed();
-            if (self.out_of_memory == 1 || evicts) && shared.free_memory(worker) {
-                return Ok(());
-            }
-            if evicts {
-                thread::sleep(EVICTION_WAIT);
+            if self.shortage.ends_by(shared, || shared.free_memory(worker)) {
                 return Ok(());
             }
             if was_protected {
@@ -327,10 +344,15 @@ pub(crate) fn run_reader_on<E: Engine, R>(
     mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
-    let mut attempt = 0;
+    let (mut attempt, mut shortage) = (0, Shortage::default());
     while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
         match attempt_reader(worker, &mut body) {
             Ok(visible) => return Ok(visible),
+            // A snapshot would have to read the same rows back.
+            Err(undone)
+                if E::EVICTS
+                    && undone.is_out_of_memory()
+                    && shortage.ends_by(shared, || shared.free_memory(worker)) => {}
             // A snapshot remembers nothing of what it has read.
             Err(undone) if E::SNAPSHOTS && undone.is_too_large() => break,
             Err(undone) => {

@@ -110,8 +110,13 @@ impl Options {
     ///
     /// Over [ERMIA's engine](crate::ermia), in a directory, rows that nobody has used lately leave memory for files
     /// in the directory `cold` of the database, and are read back when they are used: then the limit may be smaller
-    /// than the data. Indexes stay in memory, and so does what a transaction reads until it ends: one that reads more
-    /// than fits ends with [`Error::OutOfMemory`]. The files are of use to this opening alone.
+    /// than the data. Trees stay in memory, and so does what a transaction reads until it ends: one that reads more
+    /// than fits ends with [`Error::OutOfMemory`]. No row leaves while a transaction is open that was there when it was
+    /// used last: one that stays open for long keeps what is used meanwhile. A request waits for half a second or so
+    /// until rows have left that it needs the memory of; [`Database::read_stale`](crate::Database::read_stale) and a
+    /// [`Session`](crate::Session) do not. When the database is opened, the entries of its indexes have to fit into twice
+    /// the limit together. The files are of use to this opening alone, and a database that is opened for reading only
+    /// has none.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

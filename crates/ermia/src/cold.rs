@@ -103,6 +103,10 @@ impl ColdRows {
     /// Writes rows, and returns where each lies. They count as cold from now on: whoever does not make use of one
     /// [forgets](ColdRows::forget) it.
     pub(crate) fn write(&self, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
+        if rows.is_empty() {
+            // The disk was not asked.
+            return Ok(Vec::new());
+        }
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let appended = writer.append(&self.segments, rows);
         self.is_refused.store(appended.is_err(), Ordering::Relaxed);

@@ -131,6 +131,10 @@ struct ClockWords {
 
 const STEP: u64 = 2;
 
+/// The first stamp. The odd number before it is that of a snapshot without commits, and not the one by which a snapshot says that it is about
+/// to be taken.
+const FIRST: u64 = 2 * STEP;
+
 /// How many commits there are on the way to a stamp that is far.
 const COMMITS_MAX: u64 = 256;
 
@@ -142,7 +146,7 @@ const TID_SHIFT: u32 = (Tid::STEP / STEP).trailing_zeros();
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        let (next, far) = (AtomicU64::new(STEP), AtomicU64::new(COMMITS_MAX * STEP));
+        let (next, far) = (AtomicU64::new(FIRST), AtomicU64::new(COMMITS_MAX * STEP));
         Clock(CachePadded::new(ClockWords { next, far }))
     }
 

@@ -62,7 +62,7 @@ impl<E: Engine> DatabaseShared<E> {
     pub(super) fn fill_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
-        let mut has_freed_memory = false;
+        let mut shortage = attempt::Shortage::default();
         loop {
             let filled = attempt::run(self, attempt::RetryPolicy::new(0), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
@@ -72,17 +72,14 @@ impl<E: Engine> DatabaseShared<E> {
             match filled {
                 Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
-                    has_freed_memory = false;
+                    shortage = attempt::Shortage::default();
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
                 }
                 Ok(Visible { value: None, .. }) => return Ok(()),
                 // Fewer rows meet fewer writers; with one row some attempt gets through.
                 Err(undone) if undone.is_conflict() => batch_len = (batch_len / 2).max(1),
                 Err(undone)
-                    if undone.is_out_of_memory() && !has_freed_memory && self.free_memory_of_all() =>
-                {
-                    has_freed_memory = true;
-                }
+                    if undone.is_out_of_memory() && shortage.ends_by(self, || self.free_memory_of_all()) => {}
                 Err(undone) => return self.answer(Err(undone), Durability::Stored),
             }
         }

@@ -59,7 +59,8 @@ impl<E: Engine> Database<E> {
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
         let durable = self.shared.written()?;
-        durable.backup::<E>(target.as_ref(), self.shared.engine.statistics().memory.live_bytes)
+        let statistics = self.shared.engine.statistics();
+        durable.backup::<E>(target.as_ref(), statistics.memory.live_bytes + statistics.cold.row_bytes)
     }
 
     /// Waits until all rows are in memory, and the entries of all indexes, of a database that was opened with

@@ -289,7 +289,10 @@ impl Checkpointer {
     fn expected_bytes<E: Engine>(&self, engine: &E) -> u64 {
         match self.counters.last_bytes.load(Ordering::Relaxed) {
             // About half of what memory takes are keys and rows.
-            0 => engine.statistics().memory.live_bytes / 2,
+            0 => {
+                let statistics = engine.statistics();
+                statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
+            }
             last => last,
         }
     }

@@ -154,6 +154,8 @@ impl LoadState {
             return Err(Error::NestedRequest);
         }
         let mut left = lock(&self.left);
+        // That was in a round before: the next one says whether there is memory now.
+        left.is_short_of_memory = false;
         loop {
             if self.is_stopped() {
                 return Err(Error::Closed);

@@ -23,6 +23,9 @@ use crate::mutex::lock;
 use crate::records::RecordCounts;
 use crate::{Error, Result};
 
+/// Retired memory that a thread frees at most when it has loaded something.
+const RETIRED_BUDGET: usize = 4096;
+
 /// Who waits for others looks so often whether it is to stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -217,6 +220,7 @@ impl<E: Engine> TableLoad<E> {
             row: RowBuf::new(),
         });
         let result = work(&mut hand);
+        hand.participant.collect(RETIRED_BUDGET);
         lock(&self.shared.hands).push(hand);
         result
     }

@@ -26,7 +26,7 @@ const BATCH_LEN: usize = 512;
 pub(super) fn clean<I: Isolation>(shared: &ErmiaShared, cold: &ColdRows, state: &mut SessionState<I>) {
     let Some((number, segment)) = cold.emptiest_segment() else { return };
     // What cannot be read stays: whoever needs it gets the error.
-    let Ok(bytes) = segment.read_all() else { return };
+    let Ok(bytes) = segment.read_all() else { return segment.leave() };
     let records = records_of(&bytes, number as u64 * SEGMENT_WORDS);
     let words = records.iter().map(|(place, _)| place.len_words() as u64).sum::<u64>();
     if words < segment.filled_words() {

@@ -69,20 +69,18 @@ impl Evictor {
         state: &mut SessionState<I>,
     ) -> Remains {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
+        cold.remove_empty(shared.epochs.memory_horizon(), || state.participant.retire_epoch());
+        super::clean::clean(shared, cold, state);
         let shortages = shared.epochs.pool().shortages();
         let is_short = std::mem::replace(&mut self.shortages, shortages) != shortages;
         let Some(mut excess) = excess_bytes(&shared.epochs) else { return Remains::Nothing };
         if is_short {
             excess.leaving_bytes = excess.leaving_bytes.max(SHORTAGE_BYTES);
         }
-        let remains = state.look(shared, |guard, _| {
+        state.look(shared, |guard, _| {
             let left = self.evict::<I>(shared, cold, guard, excess.leaving_bytes);
             self.cool::<I>(shared, guard, excess).max(left)
-        });
-        let horizon = shared.epochs.memory_horizon();
-        cold.remove_empty(horizon, || state.participant.retire_epoch());
-        super::clean::clean(shared, cold, state);
-        remains
+        })
     }
 
     /// Evicts rows that have cooled, the longest first, of about so many bytes.
