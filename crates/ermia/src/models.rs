@@ -48,7 +48,7 @@ impl Stage {
             advance: Advance::Manual,
             ..EpochOptions::default()
         };
-        let shared = Arc::new(ErmiaShared::new(Epochs::new(options, Pool::new(None)), 100));
+        let shared = Arc::new(ErmiaShared::new(Epochs::new(options, Pool::new(None)), 100, None));
         let participant = shared.epochs.participant();
         let store = ErmiaStore::new(TableId(1), &shared.epochs, &participant.pin());
         drop(participant);

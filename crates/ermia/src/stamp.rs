@@ -182,6 +182,13 @@ impl Clock {
         Stamp(take_place(&self.0.next, Stamp::first_of(epoch).get(), units * STEP, ordering))
     }
 
+    /// Takes a stamp as [`Clock::take_in`] does where the clock need not be raised: loom does not look for other orders around the load by
+    /// which that one finds it out.
+    #[cfg(all(test, loom))]
+    pub(crate) fn take(&self) -> Stamp {
+        Stamp(self.0.next.fetch_add(STEP, ordering_of(Step::OrderOfStamps, Ordering::AcqRel)))
+    }
+
     /// Returns the stamp of a snapshot: all that has committed before is shown, and none that takes its stamp later.
     pub(crate) fn snapshot_stamp(&self) -> Stamp {
         // AcqRel: [commit-order] as if a stamp was taken: who takes a later one sees what the caller has done before.

@@ -82,7 +82,7 @@ fn move_all(
             let words: Vec<_> = record.words().map(AtomicU64::new).collect();
             (slot.load(Ordering::Acquire) == place.to_slot()).then_some((
                 *place,
-                slot.as_ptr().addr(),
+                std::ptr::from_ref(slot).addr(),
                 record,
                 words,
             ))

@@ -66,7 +66,7 @@ pub(super) fn look<I: Isolation>(
     stage: &Stage,
     oid: Oid,
 ) -> Result<(ErmiaHandle, u64), Abort> {
-    match tx.see(&stage.store, oid) {
+    match tx.see(&stage.store, oid)? {
         Seen::Version(version, stamp) => {
             tx.track(version, stamp)?;
             let found = tx.add_found(&stage.store, oid, Some(version), Some(b"key"))?;
@@ -101,7 +101,8 @@ fn operate<I: Isolation>(
                 deeds.extend([Deed::Saw(record, Some(row)), Deed::Made(record, Some(number))]);
             }
             Op::Peek(record) => {
-                let row = tx.newest_row(&stage.store, oids[record]).map(|version| version.row().word(0));
+                let newest = tx.newest_row(&stage.store, oids[record]).unwrap();
+                let row = newest.map(|version| version.row().word(0));
                 assert!(row.is_some_and(|row| row != NEVER_COMMITTED), "no committed row: {row:?}");
             }
             Op::Check => _ = tx.check_reads()?,
@@ -148,7 +149,7 @@ fn run_program<I: Isolation>(
         Program::Snapshot(records) => {
             let mut snapshot = first.begin_snapshot();
             let row = |record: usize| {
-                let version = snapshot.see(&stage.store, oids[record], b"key");
+                let version = snapshot.see(&stage.store, oids[record], b"key").unwrap();
                 Deed::Saw(record, version.map(|version| version.row().word(0)))
             };
             vec![Some(records.iter().copied().map(row).collect())]

@@ -45,7 +45,7 @@ impl Shared {
     /// Goes through a commit; its stamp is what it says in `created` afterwards.
     fn commit(&self) -> Stamp {
         self.entry().announce();
-        let stamp = self.clock.take_in(Epoch::new(0), 1);
+        let stamp = self.clock.take();
         self.entry().set_stamp(stamp);
         self.entry().set_committed(stamp, successor_of(stamp));
         stamp
@@ -169,7 +169,7 @@ fn a_reader_and_a_writer_commit_side_by_side() {
         other.entry().begin(SLOT);
         stamp
     });
-    let stamp = shared.clock.take_in(Epoch::new(0), 1);
+    let stamp = shared.clock.take();
     shared.table.wait_for_commits_before(stamp, SLOT + 1);
     let found = shared.written.load(Ordering::Relaxed);
     let of_reader = reader.join().unwrap();

@@ -3,25 +3,25 @@
 use ensilo_epoch::Epoch;
 
 /// How many segments there are at a time.
-pub(super) const SEGMENTS: u64 = if cfg!(loom) { 2 } else { 96 };
+pub(super) const SEGMENTS: u64 = if cfg!(all(loom, test)) { 2 } else { 96 };
 
 /// Bytes of a unit.
-pub const UNIT_BYTES: usize = if cfg!(loom) { 24 } else { 64 };
+pub const UNIT_BYTES: usize = if cfg!(all(loom, test)) { 24 } else { 64 };
 
-const SEQUENCE_BITS: u32 = if cfg!(loom) { 2 } else { 17 };
+const SEQUENCE_BITS: u32 = if cfg!(all(loom, test)) { 2 } else { 17 };
 
 /// Units of an epoch, with the first one, which is never used.
 pub const UNITS_PER_EPOCH: u64 = 1 << SEQUENCE_BITS;
 
 /// The bits of a TID below its sequence.
 const STATUS_BITS: u32 = 3;
-const _: () = assert!(cfg!(loom) || SEQUENCE_BITS + STATUS_BITS + Epoch::BITS == u64::BITS);
+const _: () = assert!(cfg!(all(loom, test)) || SEQUENCE_BITS + STATUS_BITS + Epoch::BITS == u64::BITS);
 
 /// Bytes of a record before its payload.
 pub(super) const HEADER_BYTES: usize = 16;
 
 /// The most bytes of a log entry in the ring.
-pub const RECORD_BYTES_MAX: usize = if cfg!(loom) { UNIT_BYTES } else { 64 << 10 };
+pub const RECORD_BYTES_MAX: usize = if cfg!(all(loom, test)) { UNIT_BYTES } else { 64 << 10 };
 
 /// Consecutive units of the ring, taken from the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
