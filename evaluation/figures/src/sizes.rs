@@ -73,7 +73,7 @@ impl Sizes {
     pub fn new(scale: Scale, machine: &Machine, overrides: &Overrides) -> Self {
         let cores = machine.cores;
         let seconds = overrides.seconds.unwrap_or(match scale {
-            Scale::Quick => 1.0,
+            Scale::Quick => 0.9,
             Scale::Full => 10.0,
         });
         let workers = overrides.workers.clone().unwrap_or_else(|| worker_axis(cores, scale));
