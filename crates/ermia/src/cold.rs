@@ -58,6 +58,7 @@ pub(crate) use self::load::{NOT_PLAIN, Newest};
 pub(crate) use self::record::{ColdRecord, Leaving};
 use self::segments::{Segment, Segments, Writer};
 pub(crate) use self::word::{COLD, COOLING, ColdWord};
+use crate::isolation::Isolation;
 
 /// The rows of one database that are on the disk instead of in memory.
 #[derive(Debug)]
@@ -202,7 +203,10 @@ impl ColdRows {
 }
 
 /// Returns how many bytes of rows should leave memory, and how many should be about to, once there is no more memory to be had.
-fn excess_bytes(epochs: &Epochs) -> Option<Excess> {
+fn excess_bytes<I: Isolation>(epochs: &Epochs) -> Option<Excess> {
+    if I::EVICTS_ALL {
+        return Some(Excess { leaving_bytes: u64::MAX, cooling_bytes: u64::MAX });
+    }
     let pool = epochs.pool();
     let all = pool.bytes_at_limit()?;
     let live = pool.usage().live_bytes;

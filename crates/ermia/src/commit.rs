@@ -105,9 +105,12 @@ impl<I: Isolation> Transaction<'_, I> {
 
     /// Certifies what was read, at a place in the order of commits that no other transaction's writes have.
     pub(crate) fn commit_reads(&mut self) -> Result<(), Abort> {
-        let has_read = !self.context.reads.is_empty() || !self.context.nodes.stamps().is_empty();
+        // Whoever has made a row and taken it back has missed its key.
+        let has_read = !self.context.reads.is_empty()
+            || !self.context.nodes.stamps().is_empty()
+            || !self.context.writes.is_empty();
         if !I::SERIALIZABLE || !has_read {
-            self.withdraw_cancelled();
+            self.withdraw_cancelled(Stamp::ZERO);
             if I::RECORDS_HISTORY {
                 self.context.record_commit(Stamp::ZERO);
             }
@@ -118,7 +121,7 @@ impl<I: Isolation> Transaction<'_, I> {
         self.entry.set_stamp(stamp);
         self.check_stores()?;
         let successor = self.certify(stamp, false)?;
-        self.withdraw_cancelled();
+        self.withdraw_cancelled(stamp);
         self.entry.set_committed(stamp, successor);
         self.note_reads(stamp);
         if I::RECORDS_HISTORY {
@@ -155,7 +158,7 @@ impl<I: Isolation> Transaction<'_, I> {
         self.check_stores()?;
         let successor = if I::SERIALIZABLE { self.certify(stamp, true)? } else { stamp };
         self.context.fill_place(stamp.tid(), self.guard.participant());
-        self.withdraw_cancelled();
+        self.withdraw_cancelled(stamp);
         self.entry.set_committed(stamp, successor);
         if I::SERIALIZABLE {
             self.note_reads(stamp);
@@ -168,12 +171,14 @@ impl<I: Isolation> Transaction<'_, I> {
     }
 
     /// Takes out the records that the transaction has made and deleted, when it can no longer fail. Not later: to others such a record is
-    /// locked until the transaction has committed, and then a deletion, over which they insert.
-    fn withdraw_cancelled(&mut self) {
+    /// locked until the transaction has committed, and then a deletion, over which they insert. Its stamp stays at the node, as that of one
+    /// that has missed the key: whoever inserts it comes later.
+    fn withdraw_cancelled(&mut self, stamp: Stamp) {
+        let stamp = if has_fault::<I>(Fault::ForgetTakenBack) { Stamp::ZERO } else { stamp };
         for at in 0..self.context.writes.len() {
             let write = self.context.writes[at];
             if write.is_cancelled() {
-                self.withdraw_insert(&write);
+                self.withdraw_insert(&write, stamp);
             }
         }
     }

@@ -188,7 +188,11 @@ impl<I: Isolation> Context<I> {
     /// As [`Masstree::latest_removal`].
     pub(crate) unsafe fn note_miss(&mut self, node: NodeId, begin: Stamp, guard: &Guard<'_>) {
         // SAFETY: the caller's promise.
-        let removed = unsafe { Masstree::latest_removal(node, guard) };
+        self.note_removal(unsafe { Masstree::latest_removal(node, guard) }, begin);
+    }
+
+    /// Notes that a transaction that has begun at `begin` has missed a key where this is the latest number of a removal.
+    pub(crate) fn note_removal(&mut self, removed: u64, begin: Stamp) {
         // What has left the index was deleted before the transaction began. Larger numbers are those of others who have missed keys.
         self.latest_miss = self.latest_miss.max(Stamp::new(removed).min(begin.before()));
     }

@@ -17,6 +17,9 @@ pub trait Isolation: Copy + fmt::Debug + Send + Sync + 'static {
     /// Whether committed transactions are recorded for a checker.
     #[doc(hidden)]
     const RECORDS_HISTORY: bool = false;
+    /// Whether every row leaves memory as soon as nobody has used it for a moment, whatever the memory limit is, so that tests meet such rows.
+    #[doc(hidden)]
+    const EVICTS_ALL: bool = false;
     /// A mistake that is built in on purpose, to see that a checker finds it.
     #[doc(hidden)]
     const FAULT: Option<Fault> = None;
@@ -45,11 +48,19 @@ pub enum Fault {
     SkipNodes,
     /// Who has missed a key leaves no stamp at the node.
     ForgetMisses,
+    /// Who has made a row and taken it back has not missed its key.
+    ForgetTakenBack,
     /// An insert that was not seen may have committed before.
     ForgetPassedOver,
     /// An entry of a secondary index is taken as it is now, while its row is read as of the transaction's begin: nobody checks that the
     /// row has the entry's key.
     SkipEntryCheck,
+    /// A row leaves memory while those who have found it may still use it.
+    EvictUsed,
+    /// Who uses a row that is about to leave memory leaves the mark there that says so.
+    KeepMark,
+    /// A row that comes back to memory has lost the largest stamp of its readers.
+    ForgetReadersOfCold,
 }
 
 /// Returns whether the level has this mistake.

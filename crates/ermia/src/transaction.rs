@@ -138,7 +138,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                     unsafe { self.garbage.retire(&self.guard, version) };
                 }
             }
-            None => self.withdraw_insert(write),
+            None => self.withdraw_insert(write, Stamp::ZERO),
         }
     }
 
@@ -153,14 +153,14 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         }
     }
 
-    /// Takes a record out that this transaction has made.
-    pub(crate) fn withdraw_insert(&mut self, write: &WriteEntry<I>) {
+    /// Takes a record out that this transaction has made, and leaves a stamp at its node for those who insert the key later.
+    pub(crate) fn withdraw_insert(&mut self, write: &WriteEntry<I>, stamp: Stamp) {
         // SAFETY: the engine keeps all of its stores.
         let store = unsafe { write.store.as_ref() };
         // Release: [head] who would put a version on this one, which nobody else may, waits until the key is gone.
         store.slot(write.oid).store(DEAD, Ordering::Release);
         let key = self.context.key(write.key);
-        store.index().remove(key, write.oid.index_value(), &self.guard);
+        store.index().remove_if(key, write.oid.index_value(), stamp.get(), &self.guard, |_| true);
         for version in write.own_versions() {
             version.set_created(Stamp::NEVER);
             // SAFETY: nothing leads to the version any more, and it was this transaction's alone.

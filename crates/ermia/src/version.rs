@@ -246,7 +246,11 @@ impl<I: Isolation> Version<I> {
                 Outcome::Committing(_) if has_fault::<I>(Fault::SkipCommitting) => return None,
                 // Two that only look at what they have read may have the same stamp: neither waits for the other.
                 Outcome::Committing(Some(stamp)) if stamp >= begin => return None,
-                Outcome::Committed { stamp, .. } => return (stamp < begin).then_some(stamp),
+                Outcome::Committed { stamp, .. } => {
+                    // A row that was made and taken back has been left by now, and not at the stamp of the commit.
+                    let stamp = if let Author::At(left) = self.author() { left } else { stamp };
+                    return (stamp < begin).then_some(stamp);
+                }
                 Outcome::Committing(_) => backoff.wait(),
                 Outcome::Gone => {}
             }
@@ -286,10 +290,10 @@ impl<I: Isolation> Version<I> {
         true
     }
 
-    /// With this mistake two may have overwritten the same version, and both free it.
+    /// With these mistakes two may have overwritten the same version, and both free it, or it is freed while others use it.
     #[cfg(not(all(test, loom)))]
     fn keeps_memory(self) -> bool {
-        has_fault::<I>(Fault::OverwriteUncommitted)
+        [Fault::OverwriteUncommitted, Fault::EvictUsed, Fault::KeepMark].into_iter().any(has_fault::<I>)
     }
 
     /// Frees a version once every transaction has ended that may have found it.

@@ -78,6 +78,9 @@ impl<I: Isolation> Transaction<'_, I> {
         match self.own_write(store, found.oid) {
             Some(at) => {
                 self.own_row(at).set_deletion(true);
+                if self.context.writes[at].is_cancelled() {
+                    self.note_miss_of_own(at);
+                }
                 Ok(())
             }
             None => {
@@ -92,6 +95,14 @@ impl<I: Isolation> Transaction<'_, I> {
                 self.publish_version(&found, before, deletion)
             }
         }
+    }
+
+    /// The transaction has taken back a record that it has made: it has missed the key, which may have been deleted before.
+    fn note_miss_of_own(&mut self, at: usize) {
+        let write = self.context.writes[at];
+        let index = Self::store_of(write.store).index();
+        let removed = index.latest_removal_near(self.context.key(write.key), &self.guard);
+        self.context.note_removal(removed, self.begin);
     }
 
     /// Inserts a row; `false` when the key exists.

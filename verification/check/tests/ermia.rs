@@ -10,8 +10,8 @@ mod engine;
 use std::time::{Duration, Instant};
 
 use engine::levels::{
-    NoMisses, NoNodes, NoPassedOver, NoReaders, NoWaiting, NoWaitingSnapshots, NoWindow, Overwriting,
-    OverwritingSnapshots, Recorded, RecordedSnapshots,
+    EvictingUsed, KeepingMarks, NoMisses, NoNodes, NoPassedOver, NoReaders, NoTakenBack, NoWaiting,
+    NoWaitingSnapshots, NoWindow, Overwriting, OverwritingSnapshots, Recorded, RecordedSnapshots,
 };
 use engine::plan::Plan;
 use engine::stress::run;
@@ -65,6 +65,57 @@ fn histories_of_random_transactions_are_serializable() {
         "commits, snapshots; aborts by read validation, node validation, key exists, lock held: {sums:?}"
     );
     assert!(sums.iter().all(|sum| *sum > 0), "the runs left something out: {sums:?}");
+}
+
+/// The same over rows that leave memory as soon as nobody uses them. Many transactions last longer than that takes.
+fn cold_plan(seed: u64) -> Plan {
+    Plan { leaves_memory: true, lingers_one_in: 400, memory_limit_bytes: None, ..plan(seed) }
+}
+
+#[test]
+fn histories_over_rows_that_leave_memory_are_serializable() {
+    let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
+    let first = setting("ENSILO_STRESS_SEED", 1);
+    let (mut runs, mut evicted, mut loaded) = (0, 0, 0);
+    while runs < 5 || Instant::now() < deadline {
+        let outcome = run::<Ermia<Recorded>>(&cold_plan(first + runs));
+        assert!(
+            outcome.is_clean(),
+            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test ermia",
+            first + runs
+        );
+        evicted += outcome.statistics.cold.evicted;
+        loaded += outcome.statistics.cold.loaded;
+        runs += 1;
+    }
+    println!(
+        "{runs} runs from seed {first} on; rows that left memory and that came back: {evicted}, {loaded}"
+    );
+    assert!(evicted > 10 * runs && loaded > 10 * runs, "hardly a row has left memory: {evicted}, {loaded}");
+}
+
+#[test]
+fn histories_of_snapshots_over_rows_that_leave_memory_are_of_snapshot_isolation() {
+    for seed in 1..12 {
+        let plan = Plan { isolation: IsolationLevel::SnapshotIsolation, ..cold_plan(seed) };
+        let outcome = run::<Ermia<RecordedSnapshots>>(&plan);
+        assert!(outcome.is_clean(), "{outcome}");
+    }
+}
+
+/// Returns whether some run over rows that leave memory finds what is wrong at this level.
+fn is_found_of_cold<I: Isolation>() -> bool {
+    (1..200).any(|seed| !run::<Ermia<I>>(&cold_plan(seed)).is_clean())
+}
+
+#[test]
+fn a_row_that_leaves_memory_while_it_is_used_is_caught() {
+    assert!(is_found_of_cold::<EvictingUsed>());
+}
+
+#[test]
+fn a_row_that_leaves_memory_although_it_is_used_is_caught() {
+    assert!(is_found_of_cold::<KeepingMarks>());
 }
 
 /// Returns whether some run finds what is wrong at this level.
@@ -134,4 +185,9 @@ fn misses_that_leave_no_stamp_are_caught() {
 #[test]
 fn inserts_that_were_passed_over_are_caught() {
     assert!(is_found::<NoPassedOver>());
+}
+
+#[test]
+fn inserts_that_are_taken_back_and_leave_no_stamp_are_caught() {
+    assert!(is_found::<NoTakenBack>());
 }

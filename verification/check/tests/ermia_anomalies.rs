@@ -7,13 +7,17 @@
 mod engine;
 
 use std::ops::{Bound, ControlFlow};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::levels::{Recorded, RecordedSnapshots};
+use engine::levels::{NoReadersOfCold, Recorded, RecordedSnapshots};
 use engine::transaction_of;
 use ensilo_check::{History, IsolationLevel, Options, TransactionId, check};
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation};
-use ensilo_txn::{Abort, Advance, Direction, Engine, EngineOptions, Read, Session, TableId, Write};
+use ensilo_test_disk::SimulatedDisk;
+use ensilo_txn::{
+    Abort, Advance, ColdPlace, Direction, Engine, EngineOptions, Read, Session, TableId, Write,
+};
 
 /// An engine with one store and four sessions, and a way to their history.
 struct Stage<I: Isolation> {
@@ -27,6 +31,8 @@ impl<I: Isolation> Stage<I> {
     fn with(rows: &[(&str, u64)]) -> Self {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
+        options.cold_place =
+            Some(ColdPlace { disk: Arc::new(SimulatedDisk::new()), directory: PathBuf::from("/cold") });
         let engine = Ermia::<I>::start(options);
         let store = engine.new_store(TableId(1)).unwrap();
         let mut stage = Stage { sessions: [(); 4].map(|()| engine.session()), store, engine };
@@ -413,4 +419,87 @@ fn a_key_that_returns_is_a_phantom_too() {
     let (stage, committed) = phantom_by_a_key_that_returns::<RecordedSnapshots>();
     assert_eq!(committed, [true, true]);
     stage.finish(true);
+}
+
+/// A transaction learns that a key is missing by inserting it, and takes the row back: whoever inserts it later comes later.
+fn phantom_by_an_insert_that_is_taken_back<I: Isolation>() -> (Stage<I>, [bool; 2]) {
+    let mut stage = Stage::<I>::with(&[("y", 1)]);
+    let (store, [a, b, ..]) = stage.parts();
+    let (mut first, mut second) = (a.begin(), b.begin());
+    assert_eq!(get(&mut second, store, "y"), Some(1));
+    let one = set(&mut first, store, "y", 2)
+        .and_then(|()| insert(&mut first, store, "x", 1))
+        .and_then(|()| delete(&mut first, store, "x"));
+    let one = ends(one, first);
+    let other = insert(&mut second, store, "x", 2);
+    let committed = [one, ends(other, second)];
+    (stage, committed)
+}
+
+admitted_without_the_safety_net!(
+    an_insert_that_is_taken_back_has_missed_the_key,
+    phantom_by_an_insert_that_is_taken_back,
+    [true, false]
+);
+
+/// A transaction learns that a key was deleted, and has left the index, by inserting it, and takes the row back: it comes after the deletion.
+fn deletion_found_by_an_insert_that_is_taken_back<I: Isolation>() -> (Stage<I>, [bool; 4]) {
+    let mut stage = Stage::<I>::with(&[("gone", 1), ("u", 1), ("v", 1)]);
+    let Stage { engine, store, sessions: [a, b, c, _] } = &mut stage;
+    let mut early = b.begin();
+    assert_eq!(get(&mut early, store, "v"), Some(1));
+    let mut writer = a.begin();
+    let one = ends(set(&mut writer, store, "v", 2), writer);
+    let mut remover = a.begin();
+    assert_eq!(get(&mut remover, store, "v"), Some(2));
+    let two = ends(delete(&mut remover, store, "gone"), remover);
+    let mut last = c.begin();
+    assert_eq!(get(&mut last, store, "u"), Some(1));
+    let three = ends(set(&mut early, store, "u", 2), early);
+    (0..4).for_each(|_| engine.epochs().advance());
+    a.collect();
+    let four = insert(&mut last, store, "gone", 3).and_then(|()| delete(&mut last, store, "gone"));
+    let committed = [one, two, three, ends(four, last)];
+    (stage, committed)
+}
+
+admitted_without_the_safety_net!(
+    an_insert_that_is_taken_back_comes_after_the_deletion_before_it,
+    deletion_found_by_an_insert_that_is_taken_back,
+    [true, true, true, false]
+);
+
+/// A row leaves memory behind the commit of a transaction that has read it, and comes back for one that was under way by then and must come
+/// before that.
+fn skew_over_a_row_that_leaves_memory<I: Isolation>() -> (Stage<I>, [bool; 2]) {
+    let mut stage = Stage::<I>::with(&[("x", 1), ("y", 1)]);
+    let Stage { engine, store, sessions: [a, b, ..] } = &mut stage;
+    engine.epochs().advance();
+    let mut first = a.begin();
+    assert_eq!(get(&mut first, store, "x"), Some(1));
+    // Marks what nobody uses from here on.
+    engine.collect_orphaned();
+    (0..4).for_each(|_| engine.epochs().advance());
+    let mut second = b.begin();
+    assert_eq!(get(&mut second, store, "y"), Some(1));
+    let one = ends(set(&mut first, store, "y", 2), first);
+    engine.epochs().advance();
+    engine.collect_orphaned();
+    assert_eq!(engine.statistics().cold.rows, 1, "x has left memory");
+    let other = set(&mut second, store, "x", 2);
+    let committed = [one, ends(other, second)];
+    assert_eq!(engine.statistics().cold.loaded, 1);
+    (stage, committed)
+}
+
+admitted_without_the_safety_net!(
+    a_row_that_leaves_memory_keeps_the_stamps_of_its_readers,
+    skew_over_a_row_that_leaves_memory,
+    [true, false]
+);
+
+#[test]
+fn a_row_that_loses_the_stamps_of_its_readers_is_found() {
+    let (_, committed) = skew_over_a_row_that_leaves_memory::<NoReadersOfCold>();
+    assert_eq!(committed, [true, true]);
 }

@@ -13,7 +13,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::load::end_cooling;
 use super::{COLD, COOLING, ColdRows, Excess, Leaving, excess_bytes};
-use crate::isolation::{Certificates, Isolation};
+use crate::isolation::{Certificates, Fault, Isolation, has_fault};
 use crate::oid_array::{DEAD, Oid};
 use crate::session::SessionState;
 use crate::shared::ErmiaShared;
@@ -73,7 +73,7 @@ impl Evictor {
         super::clean::clean(shared, cold, state);
         let shortages = shared.epochs.pool().shortages();
         let is_short = std::mem::replace(&mut self.shortages, shortages) != shortages;
-        let Some(mut excess) = excess_bytes(&shared.epochs) else { return Remains::Nothing };
+        let Some(mut excess) = excess_bytes::<I>(&shared.epochs) else { return Remains::Nothing };
         if is_short {
             excess.leaving_bytes = excess.leaving_bytes.max(SHORTAGE_BYTES);
         }
@@ -94,7 +94,7 @@ impl Evictor {
         if bytes == 0 {
             return Remains::Later;
         }
-        let ripe = self.take_ripe(shared.epochs.memory_horizon(), bytes.min(LEAVING_BYTES));
+        let ripe = self.take_ripe::<I>(shared.epochs.memory_horizon(), bytes.min(LEAVING_BYTES));
         if ripe.is_empty() {
             return Remains::Later;
         }
@@ -115,11 +115,12 @@ impl Evictor {
         }
     }
 
-    fn take_ripe(&mut self, horizon: Epoch, bytes: u64) -> Vec<Cooling> {
+    fn take_ripe<I: Isolation>(&mut self, horizon: Epoch, bytes: u64) -> Vec<Cooling> {
         let mut ripe = Vec::new();
         let mut taken = 0;
+        let is_ripe = |cooling: &mut Cooling| cooling.since < horizon || has_fault::<I>(Fault::EvictUsed);
         while taken < bytes
-            && let Some(cooling) = self.cooling.pop_front_if(|cooling| cooling.since < horizon)
+            && let Some(cooling) = self.cooling.pop_front_if(is_ripe)
         {
             taken += cooling.bytes;
             self.cooling_bytes -= cooling.bytes;

@@ -5,7 +5,7 @@ use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::{COLD, COOLING, ColdRecord, ColdRows, ColdWord, Unreadable};
-use crate::isolation::Isolation;
+use crate::isolation::{Fault, Isolation, has_fault};
 use crate::oid_array::{DEAD, Oid};
 use crate::shared::ErmiaShared;
 use crate::stamp::Author;
@@ -67,7 +67,7 @@ impl ErmiaStore {
                 if let Some(record) = read? {
                     return Ok(Some(Newest::Cold(record, place)));
                 }
-            } else if word & COOLING == 0 || end_cooling(slot, word) {
+            } else if word & COOLING == 0 || has_fault::<I>(Fault::KeepMark) || end_cooling(slot, word) {
                 // SAFETY: as above; a version that is cooling is freed only if its slot still says so when nobody is left who has found it.
                 return Ok(unsafe { Version::from_word(word & !COOLING) }.map(Newest::InMemory));
             }
@@ -113,7 +113,9 @@ impl ErmiaStore {
         let version = Version::allocate(guard, self.id(), record.len_bytes(), author, None);
         let version: Version<I> = version.map_err(|_| AbortReason::OutOfMemory)?;
         version.record().store_row_bytes(record.row());
-        if let Some(certificates) = version.certificates() {
+        if let Some(certificates) = version.certificates()
+            && !has_fault::<I>(Fault::ForgetReadersOfCold)
+        {
             certificates.note_reader(record.predecessor());
         }
         Ok(version)

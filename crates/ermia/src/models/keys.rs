@@ -28,6 +28,8 @@ enum Op {
     Get(usize),
     /// Inserts the key if it is missing, and overwrites its row otherwise.
     Put(usize),
+    /// Inserts the key, which may be there, without a look at it before, and takes the row back.
+    TakeBack(usize),
     /// Deletes the key if it is there.
     Delete(usize),
     /// Looks at all keys.
@@ -50,6 +52,14 @@ fn operate<I: Isolation>(
     for op in ops {
         let key = match *op {
             Op::Get(key) | Op::Put(key) | Op::Delete(key) => key,
+            Op::TakeBack(key) => {
+                if tx.insert_row(&stage.store, &key_of(key), &[number], ROW_BYTES)? {
+                    let own = tx.find_key(&stage.store, &key_of(key))?.unwrap();
+                    tx.delete_found(own)?;
+                    deeds.extend([Deed::Saw(key, None), Deed::Made(key, None)]);
+                }
+                continue;
+            }
             Op::Scan => {
                 deeds.extend(seen_by(&scan(tx, stage)?));
                 continue;
@@ -141,11 +151,12 @@ fn side_by_side<I: Isolation>(prepared: [&[Op]; 2], programs: Vec<Vec<Op>>) {
 
 /// Three transactions of some operations each.
 fn any_transactions<I: Isolation>() {
-    let any_op = || match (thread_rng().gen_range(0..9), thread_rng().gen_range(0..KEYS)) {
+    let any_op = || match (thread_rng().gen_range(0..11), thread_rng().gen_range(0..KEYS)) {
         (0..3, key) => Op::Get(key),
         (3..6, key) => Op::Put(key),
         (6, key) => Op::Delete(key),
-        (7, _) => Op::Check,
+        (7..9, key) => Op::TakeBack(key),
+        (9, _) => Op::Check,
         _ => Op::Scan,
     };
     let programs = (0..3).map(|_| (0..thread_rng().gen_range(1..4)).map(|_| any_op()).collect());
@@ -181,6 +192,11 @@ macro_rules! mistaken {
 
 mistaken!(NoNodes, SkipNodes, "Without the node set.");
 mistaken!(NoMisses, ForgetMisses, "Without the stamps of those who miss a key.");
+mistaken!(
+    NoTakenBack,
+    ForgetTakenBack,
+    "Without the stamps of those who have taken back what they inserted."
+);
 mistaken!(NoPassedOver, ForgetPassedOver, "Without the inserts that were passed over.");
 
 #[test]
@@ -206,6 +222,11 @@ fn the_model_notices_a_commit_without_the_node_set() {
 #[test]
 fn the_model_notices_misses_that_leave_no_stamp() {
     assert!(fails(|| explore(20_000, any_transactions::<NoMisses>)));
+}
+
+#[test]
+fn the_model_notices_inserts_that_are_taken_back_and_leave_no_stamp() {
+    assert!(fails(|| explore(40_000, any_transactions::<NoTakenBack>)));
 }
 
 #[test]

@@ -244,7 +244,11 @@ impl<T: Write> Attempt<'_, T> {
     /// One random operation. Where stores grow, more is inserted than deleted, and the other way around.
     pub(crate) fn step(&mut self, is_growing: bool, mix: Mix) -> Result<(), Abort> {
         self.maybe_yield();
-        match self.random.within(0..12) {
+        let choice = self.random.within(0..12);
+        if mix == Mix::Points {
+            return self.step_at_a_point(choice);
+        }
+        match choice {
             0..6 if mix == Mix::Phantoms => self.scan(),
             6..9 if mix == Mix::Phantoms && is_growing => self.insert_run(),
             6..9 if mix == Mix::Phantoms => self.delete_run(),
@@ -256,6 +260,16 @@ impl<T: Write> Attempt<'_, T> {
             9 if is_growing => self.insert_run(),
             9 => self.delete_run(),
             _ if is_growing => self.insert_at_random(),
+            _ => self.delete_at_random(),
+        }
+    }
+
+    /// One of twelve operations on a single key.
+    fn step_at_a_point(&mut self, choice: usize) -> Result<(), Abort> {
+        match choice {
+            0..3 => self.get(),
+            3..5 => self.patch(),
+            5..9 => self.insert_at_random(),
             _ => self.delete_at_random(),
         }
     }
@@ -314,9 +328,11 @@ impl<T: Write> Attempt<'_, T> {
         Ok(())
     }
 
+    /// Inserts a key. Now and then its row is taken back: all that is left of it is that the key was missing.
     fn insert_at_random(&mut self) -> Result<(), Abort> {
         let place = self.place();
-        self.insert(place)
+        self.insert(place)?;
+        if self.random.one_in(4) { self.delete(place) } else { Ok(()) }
     }
 
     fn insert(&mut self, place: Place) -> Result<(), Abort> {

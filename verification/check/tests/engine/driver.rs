@@ -98,6 +98,9 @@ impl<'p, E: Engine> Driver<'p, E> {
             if self.log.transactions.len() >= TRANSACTIONS_MIN && Instant::now() > deadline {
                 break;
             }
+            if self.plan.leaves_memory && self.random.one_in(4) {
+                engine.collect_orphaned();
+            }
             if self.random.one_in(300) {
                 drop(worker);
                 worker = engine.session();
@@ -134,7 +137,7 @@ impl<'p, E: Engine> Driver<'p, E> {
         let is_growing = tide.is_multiple_of(2);
         let mut is_ended = false;
         for _ in 0..operations {
-            maybe_linger(engine, attempt.random);
+            maybe_linger(engine, self.plan, attempt.random);
             if attempt.step(is_growing, self.plan.mix).is_err() {
                 is_ended = true;
                 break;
@@ -183,7 +186,7 @@ impl<'p, E: Engine> Driver<'p, E> {
         let mut attempt = Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
         for _ in 0..operations {
-            maybe_linger(engine, attempt.random);
+            maybe_linger(engine, self.plan, attempt.random);
             if attempt.step_of_reader().is_err() {
                 break;
             }
@@ -211,8 +214,8 @@ impl<'p, E: Engine> Driver<'p, E> {
 }
 
 /// Once in a while, lets some epochs go by in the middle of a transaction.
-fn maybe_linger(engine: &impl Engine, random: &mut Random) {
-    if random.one_in(2000) {
+fn maybe_linger(engine: &impl Engine, plan: &Plan, random: &mut Random) {
+    if random.one_in(plan.lingers_one_in) {
         let until = engine.epochs().global_epoch().get() + random.within(1..12) as u64;
         let deadline = Instant::now() + Duration::from_millis(50);
         while engine.epochs().global_epoch().get() < until && Instant::now() < deadline {

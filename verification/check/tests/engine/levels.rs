@@ -2,7 +2,7 @@
 
 use ensilo_ermia::{Fault, Isolation, Serializable, SnapshotIsolation};
 
-/// Declares a level that records its history.
+/// Declares a level that records its history, and whose rows may be told to leave memory at every opportunity.
 macro_rules! recording {
     ($name:ident, $level:ident, $fault:expr, $docs:literal) => {
         #[doc = $docs]
@@ -13,6 +13,7 @@ macro_rules! recording {
             type Dependencies = <$level as Isolation>::Dependencies;
             const SERIALIZABLE: bool = $level::SERIALIZABLE;
             const RECORDS_HISTORY: bool = true;
+            const EVICTS_ALL: bool = true;
             const FAULT: Option<Fault> = $fault;
         }
     };
@@ -48,4 +49,28 @@ recording!(
     Serializable,
     Some(Fault::ForgetPassedOver),
     "Without the inserts that were passed over."
+);
+recording!(
+    NoTakenBack,
+    Serializable,
+    Some(Fault::ForgetTakenBack),
+    "Without the stamps of those who have taken back what they inserted."
+);
+recording!(
+    EvictingUsed,
+    Serializable,
+    Some(Fault::EvictUsed),
+    "Rows leave memory while others have found them."
+);
+recording!(
+    KeepingMarks,
+    Serializable,
+    Some(Fault::KeepMark),
+    "Who uses a row lets it go on to leave memory."
+);
+recording!(
+    NoReadersOfCold,
+    Serializable,
+    Some(Fault::ForgetReadersOfCold),
+    "Without the stamps of those who read a row before it left memory."
 );

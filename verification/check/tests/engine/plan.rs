@@ -13,6 +13,8 @@ pub(crate) enum Mix {
     Balanced,
     /// Mostly scans, and inserts and deletes of several keys in a row.
     Phantoms,
+    /// Single keys that come and go: no scan notices by chance what a look at one key has to.
+    Points,
 }
 
 /// One run, drawn from a seed.
@@ -35,6 +37,10 @@ pub(crate) struct Plan {
     pub(crate) duration_max: Duration,
     /// One transaction in so many is prepared and decided later.
     pub(crate) prepared_one_in: Option<usize>,
+    /// Before one operation in so many some epochs go by.
+    pub(crate) lingers_one_in: usize,
+    /// Rows leave memory, of engines where they may.
+    pub(crate) leaves_memory: bool,
     /// What the history is held to.
     pub(crate) isolation: IsolationLevel,
     /// Whether transactions of one worker are in the order in which it ran them.
@@ -59,7 +65,7 @@ impl Plan {
             stores,
             keys,
             operations_max: random.within(2..12),
-            mix: if random.one_in(3) { Mix::Phantoms } else { Mix::Balanced },
+            mix: [Mix::Balanced, Mix::Balanced, Mix::Phantoms, Mix::Points][random.within(0..4)],
             epoch_interval: Duration::from_millis(random.within(1..3) as u64),
             epochs_per_snapshot: random.within(1..5) as u64,
             memory_limit_bytes: is_limited.then(|| random.within(3..threads + 3) as u64 * (2 << 20)),
@@ -67,6 +73,8 @@ impl Plan {
             transactions_per_thread: 4000,
             duration_max: Duration::from_millis(250),
             prepared_one_in: [None, Some(10), Some(50)][random.within(0..3)],
+            lingers_one_in: 2000,
+            leaves_memory: false,
             isolation: IsolationLevel::Serializable,
             has_program_order: true,
         }

@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Barrier};
 
 use ensilo_check::{Anomaly, History, Options, Tid, Verdict, check};
-use ensilo_txn::{Advance, Engine, EngineOptions, EngineStatistics, EpochOptions, TableId};
+use ensilo_test_disk::SimulatedDisk;
+use ensilo_txn::{Advance, ColdPlace, Engine, EngineOptions, EngineStatistics, EpochOptions, TableId};
 
 use super::driver::{Claim, Driver, Log};
 use super::plan::Plan;
@@ -66,6 +68,9 @@ pub(crate) fn run<E: Engine>(plan: &Plan) -> Outcome {
         ..EpochOptions::default()
     };
     options.memory_limit_bytes = plan.memory_limit_bytes;
+    options.cold_place = plan
+        .leaves_memory
+        .then(|| ColdPlace { disk: Arc::new(SimulatedDisk::new()), directory: PathBuf::from("/cold") });
     let engine = E::start(options);
     let stores: Vec<Arc<E::Store>> =
         (1..=plan.stores).map(|id| engine.new_store(TableId(id as u32)).unwrap()).collect();
