@@ -15,6 +15,7 @@ use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::pool::{JobHandle, WhenFull, promise};
 use crate::shared::DatabaseShared;
+use crate::shortage::Shortage;
 use crate::transaction::{EndedReader, Inner, Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
@@ -115,39 +116,6 @@ fn try_again<E: Engine, R>(
             }
             Err(next) => undone = next,
         }
-    }
-}
-
-/// How often a request that finds no memory is tried again where rows leave memory: one that needs more than there
-/// is at once comes to its end.
-const EVICTION_ATTEMPTS: u32 = 100;
-
-/// How long it waits until rows have left, if there was nothing to be freed.
-const EVICTION_WAIT: Duration = Duration::from_millis(5);
-
-/// The attempts of a request that have found no memory.
-#[derive(Debug, Default)]
-pub(crate) struct Shortage {
-    attempts: u32,
-}
-
-impl Shortage {
-    /// Returns whether the next attempt, after one that has found no memory, may find some. `free` frees what can be freed at once, and
-    /// returns whether there was something to do. Where rows leave memory this waits for some to leave.
-    pub(crate) fn ends_by<E: Engine>(
-        &mut self,
-        shared: &DatabaseShared<E>,
-        free: impl FnOnce() -> bool,
-    ) -> bool {
-        self.attempts += 1;
-        let evicts = self.attempts <= EVICTION_ATTEMPTS && shared.engine.evicts() && !shared.is_closed();
-        if (self.attempts == 1 || evicts) && free() {
-            return true;
-        }
-        if evicts {
-            thread::sleep(EVICTION_WAIT);
-        }
-        evicts
     }
 }
 

@@ -161,6 +161,7 @@ mod row_ids;
 mod row_words;
 mod session;
 mod shared;
+mod shortage;
 mod silo;
 mod statistics;
 mod table;

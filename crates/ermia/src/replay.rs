@@ -216,7 +216,8 @@ pub(crate) fn derive<I: Isolation>(
     let StoredRow { key, tid, words, len_bytes } = *row;
     let guard = participant.pin();
     // Behind the pin: from there on nobody takes the store apart.
-    if store.is_dropped() {
+    // An attempt before may have got this far: what is there takes no memory again.
+    if store.is_dropped() || find(store, key, &guard).is_some() {
         return Ok(false);
     }
     let author = Author::At(Stamp::of(tid));

@@ -30,6 +30,7 @@ use crate::maintain::{copy_row, stored_index_key};
 use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::DatabaseShared;
+use crate::shortage::Shortage;
 use crate::transaction::Inner;
 use crate::{Result, attempt};
 
@@ -62,7 +63,7 @@ impl<E: Engine> DatabaseShared<E> {
     pub(super) fn fill_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
-        let mut shortage = attempt::Shortage::default();
+        let mut shortage = Shortage::default();
         loop {
             let filled = attempt::run(self, attempt::RetryPolicy::new(0), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
@@ -72,7 +73,7 @@ impl<E: Engine> DatabaseShared<E> {
             match filled {
                 Ok(Visible { value: Some(last), .. }) => {
                     after = Some(last);
-                    shortage = attempt::Shortage::default();
+                    shortage = Shortage::default();
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
                 }
                 Ok(Visible { value: None, .. }) => return Ok(()),

@@ -4,6 +4,7 @@
 //! What follows from the rows never keeps the rows away: an index that does not fit them is marked as broken,
 //! and the database opens.
 
+use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,6 +21,7 @@ use crate::maintain::stored_index_key;
 use crate::records::RecordCounts;
 use crate::row_words::key_of_bytes;
 use crate::shared::DatabaseShared;
+use crate::shortage::with_room;
 use crate::{Error, Result};
 
 /// So many parts of a table for each thread: where one part has more rows than others, the threads still end
@@ -99,16 +101,35 @@ impl<E: Engine> IndexRebuild<'_, E> {
         Ok(())
     }
 
+    /// Fills the indexes with the entries of a range of rows. Where memory ends it goes on behind the entries that are
+    /// there, when rows have left it.
     fn rebuild_part(
         &self,
         participant: &Participant,
         table: &TableCore<E::Store>,
         range: &KeyRange,
     ) -> Result<()> {
+        let (mut left, made) = (range.clone(), Cell::new(0));
+        let fill_rest = || {
+            if (self.is_stopped)() { Ok(()) } else { self.rebuild_from(participant, table, &mut left, &made) }
+        };
+        with_room(self.engine, || made.get(), fill_rest)
+    }
+
+    /// Fills the indexes with the entries of a range of rows, which begins with the row that met an error afterwards,
+    /// and adds how many it has made.
+    fn rebuild_from(
+        &self,
+        participant: &Participant,
+        table: &TableCore<E::Store>,
+        range: &mut KeyRange,
+        made: &Cell<u64>,
+    ) -> Result<()> {
         let indexes = table.indexes.snapshot();
         let mut entries = vec![0; indexes.len()];
         let mut entry_maker = EntryMaker::new(self.engine, participant, table);
         let mut outcome = Ok(());
+        let mut refused = None;
         let _ = self.engine.walk(
             &table.store,
             range,
@@ -118,10 +139,18 @@ impl<E: Engine> IndexRebuild<'_, E> {
                     *entries += u64::from(entry_maker.derive(index, &record)?);
                     Ok(())
                 });
-                if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if outcome.is_ok() {
+                    return ControlFlow::Continue(());
+                }
+                refused = Some(record.key.to_vec());
+                ControlFlow::Break(())
             },
             || ControlFlow::Continue(()),
         );
+        if let Some(key) = refused {
+            range.low = Bound::Included(key);
+        }
+        made.set(made.get() + entries.iter().sum::<u64>());
         for (index, entries) in indexes.iter().zip(entries) {
             self.records.add_recovered(index.store.id(), entries);
         }

@@ -16,6 +16,7 @@ use crate::catalog::table_core::TableCore;
 use crate::closing::FirstPanic;
 use crate::durable::{RecoveryHook, RecoveryProgress};
 use crate::mutex::lock;
+use crate::shortage::with_room;
 
 /// Where memory has ended, the background looks so often whether there is some.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(200);
@@ -153,7 +154,12 @@ impl<E: Engine> Background<E> {
         let mut is_short = false;
         for (table, load) in &self.tables {
             if !table.load.is_over() {
-                is_short |= matches!(load.load_whole(table, &|| Ok(())), Err(Error::OutOfMemory(_)));
+                let loaded = with_room(
+                    &*self.shared.engine,
+                    || self.shared.state.blocks_done(),
+                    || load.load_whole(table, &|| Ok(())),
+                );
+                is_short |= matches!(loaded, Err(Error::OutOfMemory(_)));
             }
         }
         self.shared.state.set_short_of_memory(is_short);

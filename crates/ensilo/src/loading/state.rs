@@ -84,6 +84,10 @@ impl LoadState {
         self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    pub(crate) fn blocks_done(&self) -> u64 {
+        self.blocks_done.load(Ordering::Relaxed)
+    }
+
     /// All of a table is in memory, or not needed any more.
     pub(super) fn note_table(&self, table: TableId) {
         lock(&self.left).tables.remove(&table);
