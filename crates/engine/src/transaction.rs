@@ -126,6 +126,10 @@ pub trait Write: Read + Sized {
     #[doc(hidden)]
     const FAULT: Option<Fault> = None;
 
+    /// Whether all that a transaction reads is what was committed when it began. Otherwise it may read what does not belong together, and
+    /// who may go on for long by what was read [checks](Write::check) now and then.
+    const READS_AS_OF_BEGIN: bool = false;
+
     /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without
     /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     type Prepared: Prepared;

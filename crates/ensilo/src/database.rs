@@ -70,8 +70,9 @@ impl<E: Engine> Database<E> {
     /// Runs `body` as one serializable transaction on the calling thread, and returns what it returns.
     ///
     /// When the transaction meets a conflict, it is undone and `body` runs again after a short random wait,
-    /// at most [`Options::retries`] times. It also runs again once when the memory limit has ended it and
-    /// memory may have been freed since. So `body` must have no effects but those of the transaction. When
+    /// at most [`Options::retries`] times. It also runs again when the memory limit has ended it and memory may
+    /// have been freed since: once, and over [`ermia`](crate::ermia) in a directory, where rows leave memory,
+    /// up to a hundred times in half a second. So `body` must have no effects but those of the transaction. When
     /// `body` returns an error or panics, the transaction is undone; an error of its own is returned as it
     /// is, and its panic goes on, unless they come from reads that do not belong together, which is a
     /// conflict: see [`Transaction`].
@@ -95,7 +96,8 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] when the retries are used up; [`Error::OutOfMemory`];
-    /// [`Error::TransactionTooLarge`]; [`Error::ReadOnly`] when something was written and the database is
+    /// [`Error::TransactionTooLarge`]; [`Error::RowUnreadable`] and [`Error::LoadFailed`], where rows come from
+    /// the disk when they are touched; [`Error::ReadOnly`] when something was written and the database is
     /// open for reading only; [`Error::NestedRequest`] when called from inside another request to this
     /// database on the same thread; [`Error::LogFailed`] once a write to the disk has failed: nothing that
     /// writes commits any more, whether a transaction that waited to be stored is there only opening the
@@ -182,8 +184,9 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// What `body` returns; [`Error::Aborted`] with `AbortReason::SnapshotTooOld` when it runs for longer
-    /// than [`Options::snapshot_age_limit`]; [`Error::NestedRequest`], [`Error::Closed`];
-    /// [`Error::LogFailed`] once a write to the disk has failed, if `body` has read what was never stored;
+    /// than [`Options::snapshot_age_limit`]; [`Error::OutOfMemory`], [`Error::RowUnreadable`] and
+    /// [`Error::LoadFailed`], where rows come from the disk when they are touched, and `body` is not run again
+    /// when there is no memory for them; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] once a write to the disk has failed, if `body` has read what was never stored;
     /// [`Error::NoSnapshots`], only by engines other than [`Silo`].
     #[inline]
     pub fn read_stale<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {

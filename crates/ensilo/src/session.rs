@@ -88,8 +88,8 @@ use crate::{Abort, Error, Result};
 /// - [`Error::Closed`] when the database was closed, [`Error::Cancelled`] and [`Error::DeadlineExceeded`]:
 ///   they undo the transaction.
 ///
-/// After [`Error::Aborted`], [`Error::OutOfMemory`] and [`Error::TransactionTooLarge`] it has ended, too, and
-/// after [`Error::UnknownTable`] if the table was dropped after the transaction had used it;
+/// After [`Error::Aborted`], [`Error::OutOfMemory`], [`Error::TransactionTooLarge`] and [`Error::RowUnreadable`]
+/// it has ended, too, and after [`Error::UnknownTable`] if the table was dropped after the transaction had used it;
 /// [`Session::is_open`] says so. After other errors it is as it was before the statement.
 pub struct Session<E: Engine = Silo> {
     /// Borrows from `shared`. In a box, so that no value which is moved into a function has references into a

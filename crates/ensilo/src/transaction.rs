@@ -154,7 +154,9 @@ pub(crate) mod sealed {
             &mut self,
             statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
         ) -> Result<R> {
-            self.inner.count_statement(|raw| raw.check())?;
+            if !Self::Raw::READS_AS_OF_BEGIN {
+                self.inner.count_statement(|raw| raw.check())?;
+            }
             statement(&mut self.inner)
         }
     }

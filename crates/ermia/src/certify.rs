@@ -27,6 +27,9 @@ use crate::stamp::{Author, Stamp};
 use crate::transaction::Transaction;
 use crate::transaction_table::Outcome;
 
+/// How many versions ahead are loaded into the cache when the commit goes over those that were read.
+const READS_AHEAD: usize = 8;
+
 impl<I: Isolation> Transaction<'_, I> {
     /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit.
     pub(crate) fn certify(&self, stamp: Stamp, has_written: bool) -> Result<Stamp, Abort> {
@@ -56,7 +59,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns the successor stamp.
     fn successor(&self, stamp: Stamp) -> Result<Stamp, Abort> {
         let mut successor = stamp;
-        for read in self.context.reads.iter() {
+        for read in self.reads() {
             if read.is_passed_over {
                 if has_fault::<I>(Fault::ForgetPassedOver) {
                     continue;
@@ -69,6 +72,20 @@ impl<I: Isolation> Transaction<'_, I> {
             }
         }
         Ok(successor)
+    }
+
+    /// Returns what was read. Headers of versions that come soon are loaded ahead: a long transaction has read them long ago.
+    fn reads(&self) -> impl Iterator<Item = &ReadEntry<I>> {
+        let reads = &*self.context.reads;
+        reads
+            .iter()
+            .enumerate()
+            .inspect(|(at, _)| {
+                if let Some(soon) = reads.get(at + READS_AHEAD) {
+                    soon.version.record().prefetch_header();
+                }
+            })
+            .map(|(_, read)| read)
     }
 
     /// An insert that was not seen may not have committed before this transaction.
@@ -141,7 +158,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Leaves the stamp with all versions that were read, for those that overwrite them.
     pub(crate) fn note_reads(&self, stamp: Stamp) {
         let is_forgotten = has_fault::<I>(Fault::ForgetReaders);
-        for read in self.context.reads.iter().filter(|_| !is_forgotten) {
+        for read in self.reads().filter(|_| !is_forgotten) {
             if let Some(certificates) = read.version.certificates() {
                 certificates.note_reader(stamp);
             }

@@ -66,6 +66,8 @@ impl<I: Isolation> Read for Transaction<'_, I> {
 }
 
 impl<I: Isolation> Write for Transaction<'_, I> {
+    const READS_AS_OF_BEGIN: bool = true;
+
     type Prepared = NeverPrepared;
 
     fn patch(&mut self, found: ErmiaHandle, words: &[(u32, u64)]) -> Result<(), Abort> {

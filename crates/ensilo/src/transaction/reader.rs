@@ -158,7 +158,9 @@ where
 
     #[inline(always)]
     fn statement<R>(&mut self, statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>) -> Result<R> {
-        self.inner.count_statement(Reading::check)?;
+        if !TransactionOf::<'t, E>::READS_AS_OF_BEGIN {
+            self.inner.count_statement(Reading::check)?;
+        }
         statement(&mut self.inner)
     }
 }
