@@ -110,7 +110,8 @@ impl Options {
     ///
     /// Over [ERMIA's engine](crate::ermia), in a directory, rows that nobody has used lately leave memory for files
     /// in the directory `cold` of the database, and are read back when they are used: then the limit may be smaller
-    /// than the data. Trees stay in memory, and so does what a transaction reads until it ends: one that reads more
+    /// than the data. An eighth of the limit is then for rows of more than 32 KiB and for the arrays that lead to rows,
+    /// in addition to the eighth beside it, so that small rows cannot take all. Trees stay in memory, and so does what a transaction reads until it ends: one that reads more
     /// than fits ends with [`Error::OutOfMemory`]. No row leaves while a transaction is open that was there when it was
     /// used last: one that stays open for long keeps what is used meanwhile. A request waits for half a second or so
     /// until rows have left that it needs the memory of; [`Database::read_stale`](crate::Database::read_stale) and a

@@ -193,3 +193,55 @@ fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
     assert!(matches!(all, Err(Error::OutOfMemory(_))), "{:?}", all.map(|rows| rows.len()));
     assert_eq!(db.transact(|tx| accounts.get(tx, 77)).unwrap(), Some(long(77, 0)));
 }
+
+/// A row that takes a block beside the chunks of memory.
+fn large(id: u32) -> Account {
+    Account { note: "y".repeat(100 << 10), ..long(id, 1) }
+}
+
+/// A database without a limit, which was closed; every hundredth row was replaced by a large one, if `has_large`.
+fn closed_without_limit(has_large: bool) -> Arc<SimulatedDisk> {
+    let disk = Arc::new(SimulatedDisk::new());
+    let options = Options::default().checkpoint_interval(Duration::from_secs(3600));
+    let db: Database = options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let rows: Vec<_> = (0..2 * ROWS).map(|id| long(id, 0)).collect();
+    rows.chunks(1000).for_each(|rows| _ = db.transact(|tx| accounts.insert_many(tx, rows)).unwrap());
+    db.checkpoint().unwrap();
+    if has_large {
+        (0..2 * ROWS).step_by(100).for_each(|id| db.transact(|tx| accounts.upsert(tx, &large(id))).unwrap());
+    }
+    db.transact(|tx| accounts.insert(tx, &large(u32::MAX))).unwrap();
+    db.close().unwrap();
+    disk
+}
+
+#[test]
+fn a_database_of_many_small_rows_and_one_large_one_is_opened_under_a_smaller_limit() {
+    let disk = closed_without_limit(false);
+    let db = open(&disk, DIRECTORY);
+    let accounts: Accounts = db.open_table().unwrap();
+    assert_eq!(in_time(|| db.transact(|tx| accounts.get(tx, u32::MAX))), Some(large(u32::MAX)));
+    assert_rows(&db, &(0..ROWS).map(|id| (id, 0)).collect());
+}
+
+#[test]
+fn small_rows_that_large_ones_replace_are_recovered_under_a_smaller_limit_and_used() {
+    let disk = closed_without_limit(true);
+    let db = open(&disk, DIRECTORY);
+    let accounts: Accounts = db.open_table().unwrap();
+    let request = || db.request().durability(Durability::Visible);
+    for round in 0..2 {
+        for id in (0..2 * ROWS).step_by(150) {
+            let expected = if id % 100 == 0 || round == 1 { large(id) } else { long(id, 0) };
+            assert_eq!(in_time(|| db.transact(|tx| accounts.get(tx, id))), Some(expected), "row {id}");
+            in_time(|| request().transact(|tx| accounts.upsert(tx, &large(id)).map(|_| ())));
+        }
+    }
+    let statistics = db.statistics().unwrap();
+    assert!(
+        statistics.memory.mapped_bytes <= 18 << 20,
+        "as much as the opening may take: {:?}",
+        statistics.memory
+    );
+}

@@ -12,6 +12,8 @@
 //! # Terms
 //! - **cold**: a record whose only version lies on the disk.
 //! - **cooling**: a record that becomes cold if nobody uses it for a while.
+//! - **large**: a version in a block beside the chunks of memory (`ensilo_slab::Heap::is_large`). Small ones in chunks cannot make room for it, nor
+//!   it for them, as long as chunks have all that they may: so rows of both sizes leave memory each for their own.
 //! - **segment**: one of the files, filled from front to end.
 //!
 //! # Layout
@@ -40,6 +42,7 @@
 mod at_rest;
 mod clean;
 mod evict;
+mod excess;
 mod load;
 mod record;
 mod segments;
@@ -49,16 +52,18 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ensilo_engine::{ColdCounters, ColdPlace};
-use ensilo_epoch::{Epoch, Epochs};
+use ensilo_epoch::Epoch;
+use ensilo_slab::Pool;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::unchecked;
 
 pub(crate) use self::evict::Evictor;
+use self::excess::Excess;
+pub(crate) use self::excess::Leavers;
 pub(crate) use self::load::{NOT_PLAIN, Newest};
 pub(crate) use self::record::{ColdRecord, Leaving};
 use self::segments::{Segment, Segments, Writer};
 pub(crate) use self::word::{COLD, COOLING, ColdWord};
-use crate::isolation::Isolation;
 
 /// The rows of one database that are on the disk instead of in memory.
 #[derive(Debug)]
@@ -184,9 +189,11 @@ impl ColdRows {
         self.unreadable.get().cloned()
     }
 
-    /// Returns how many bytes may be in memory when the database is in use.
-    pub(crate) fn kept_bytes(&self) -> Option<u64> {
-        self.limit_bytes.map(kept_bytes)
+    /// Returns which rows should leave memory so that there is room when the database is in use, if any should.
+    pub(crate) fn excess_at_rest(&self, pool: &Pool) -> Option<Leavers> {
+        let excess = Excess::of(&pool.fill(self.limit_bytes?)?);
+        let is_in_excess = |leavers: &Leavers| excess[*leavers as usize].leaving_bytes > 0;
+        [Leavers::All, Leavers::Large].into_iter().find(is_in_excess)
     }
 
     pub(crate) fn counters(&self) -> ColdCounters {
@@ -200,28 +207,4 @@ impl ColdRows {
             loaded: of(&self.counts.loaded),
         }
     }
-}
-
-/// Returns how many bytes of rows should leave memory, and how many should be about to, once there is no more memory to be had.
-fn excess_bytes<I: Isolation>(epochs: &Epochs) -> Option<Excess> {
-    if I::EVICTS_ALL {
-        return Some(Excess { leaving_bytes: u64::MAX, cooling_bytes: u64::MAX });
-    }
-    let pool = epochs.pool();
-    let all = pool.bytes_at_limit()?;
-    let live = pool.usage().live_bytes;
-    (live > all / 4 * 3)
-        .then(|| Excess { leaving_bytes: live.saturating_sub(kept_bytes(all)), cooling_bytes: all / 16 })
-}
-
-/// Returns how many bytes may be in use of so many: so much less that there is room for what comes until rows have left.
-fn kept_bytes(all: u64) -> u64 {
-    all / 16 * 13
-}
-
-/// See [`excess_bytes`].
-#[derive(Copy, Clone, Debug)]
-struct Excess {
-    leaving_bytes: u64,
-    cooling_bytes: u64,
 }

@@ -137,7 +137,9 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
     }
 
     fn start(options: EngineOptions) -> Arc<Self> {
-        let pool = Pool::new(options.memory_limit_bytes);
+        let limit_bytes = options.memory_limit_bytes;
+        let evicts = options.cold_place.is_some();
+        let pool = if evicts { Pool::with_room(limit_bytes) } else { Pool::new(limit_bytes) };
         // A refusal is no failure yet: a transaction that finds no memory aborts.
         let _ = pool.prefault(options.prefault_bytes);
         let epochs = Epochs::new(options.epochs, pool);

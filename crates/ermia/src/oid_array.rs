@@ -33,6 +33,9 @@ const SLOTS_MAX: usize = if IS_MODEL { 64 } else { 1 << 31 };
 const GROWTH_BYTES_MIN: usize = if IS_MODEL { FIRST_SLOTS * size_of::<AtomicU64>() } else { 4 << 10 };
 const GROWTH_BYTES_MAX: usize = 2 << 20;
 
+/// The part of the memory limit that is backed at once at most: what is backed and not in use is little.
+const GROWTH_SHARE: u64 = 64;
+
 /// So many identifiers a session takes at once: two lines of the array.
 pub(crate) const BLOCK_LEN: usize = if IS_MODEL { 2 } else { 16 };
 
@@ -141,7 +144,7 @@ impl OidArray {
             (self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?, backed - FIRST_BYTES)
         };
         let left = range.slots() * size_of::<AtomicU64>() - before;
-        let more = backed.clamp(range::page_bytes().max(GROWTH_BYTES_MIN), GROWTH_BYTES_MAX).min(left);
+        let more = backed.clamp(range::page_bytes().max(GROWTH_BYTES_MIN), self.growth_bytes_max()).min(left);
         if more == 0 {
             return Err(self.pool.out_of_memory(GROWTH_BYTES_MAX));
         }
@@ -152,6 +155,14 @@ impl OidArray {
         }
         self.backed.store(backed + more, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Returns how much is backed at once at most, in whole pages.
+    fn growth_bytes_max(&self) -> usize {
+        let least = range::page_bytes().max(GROWTH_BYTES_MIN);
+        let share = self.pool.limit_bytes().map_or(u64::MAX, |limit| limit / GROWTH_SHARE);
+        let share = usize::try_from(share).unwrap_or(usize::MAX).clamp(least, GROWTH_BYTES_MAX.max(least));
+        share - share % least
     }
 
     /// Returns the second range, unless the system refuses. The caller holds the lock.

@@ -24,7 +24,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::PendingRows;
-use crate::cold::{ColdRows, ColdWord};
+use crate::cold::{ColdRows, ColdWord, Leavers};
 use crate::engine::Ermia;
 use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
@@ -48,6 +48,9 @@ pub struct ReplayWorker<'r> {
     leftover: Leftover,
     left: &'r Mutex<Vec<Leftover>>,
 }
+
+/// How often memory is looked for once no rows are left that could leave it.
+const ATTEMPTS_WITHOUT_ROWS: u32 = 3;
 
 /// What a worker leaves to do until everything is replayed, and what it has found out.
 #[derive(Debug, Default)]
@@ -108,36 +111,46 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
         Ok(())
     }
 
-    /// Returns what `put` returns, for which rows leave memory if it finds none.
+    /// Returns what `put` returns, for which rows leave memory if it finds none. What it has read back itself may be among these, so that some
+    /// can always leave: it ends when all have left for a few times, and others have not made use of the memory each time.
     fn within_limit<R>(
         &self,
         guard: &Guard<'_>,
         mut put: impl FnMut() -> Result<R, ReplayError>,
     ) -> Result<R, ReplayError> {
+        let mut attempts_left = if self.engine.shared.cold.is_some() { ATTEMPTS_WITHOUT_ROWS } else { 0 };
         loop {
             match put() {
-                Err(ReplayError::OutOfMemory) if self.make_room(guard) => {}
+                Err(ReplayError::OutOfMemory) if attempts_left > 0 => {
+                    attempts_left -= u32::from(!self.make_room(guard));
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    /// Lets rows leave memory. False if none can.
+    /// Lets rows leave memory. False if none are left that can.
     #[cold]
     fn make_room(&self, guard: &Guard<'_>) -> bool {
+        let is_for_large = self.engine.shared.epochs.pool().take_refused() > 0;
+        (is_for_large && self.let_leave(Leavers::Large, guard)) || self.let_leave(Leavers::All, guard)
+    }
+
+    /// Lets some of these rows leave memory. False if none are left that can.
+    fn let_leave(&self, leavers: Leavers, guard: &Guard<'_>) -> bool {
         let shared = &self.engine.shared;
         let Some(cold) = &shared.cold else { return false };
-        lock(&self.engine.evictor).evict_at_rest::<I>(shared, cold, guard)
+        lock(&self.engine.evictor).evict_at_rest::<I>(shared, cold, guard, leavers)
     }
 
     /// Lets rows leave memory until there is as much room as transactions need. What those that have left leave behind is for any use.
     fn keep_limit(&self) {
         let pool = self.engine.shared.epochs.pool();
-        let Some(kept) = self.engine.shared.cold.as_ref().and_then(ColdRows::kept_bytes) else { return };
+        let Some(cold) = &self.engine.shared.cold else { return };
         {
             let participant = lock(&self.engine.participant);
             let guard = participant.pin();
-            while pool.usage().live_bytes > kept && self.make_room(&guard) {}
+            while cold.excess_at_rest(pool).is_some_and(|leavers| self.let_leave(leavers, &guard)) {}
         }
         self.engine.trim_orphaned();
         pool.lend_parked();

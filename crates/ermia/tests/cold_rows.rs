@@ -55,8 +55,15 @@ impl<I: Isolation> Stage<I> {
         Stage { engine, store, session, directory }
     }
 
-    /// Lets epochs go by, and what has cooled leave.
-    fn collect(&self) {
+    /// Lets epochs go by, and what has cooled leave; in a shortage lends memory, as the collector does.
+    fn collect(&mut self) {
+        if self.engine.take_shortage() {
+            self.engine.return_lent_memory();
+            self.engine.trim_orphaned();
+            self.session.trim(&|| false);
+            self.engine.lend_orphaned();
+            self.session.lend(&|| false);
+        }
         for _ in 0..4 {
             self.engine.epochs().advance();
             for _ in 0..50 {
@@ -88,19 +95,32 @@ impl<I: Isolation> Stage<I> {
     }
 
     fn write(&mut self, key: u64, value: Option<u64>) {
+        match value {
+            Some(value) => self.put(key, &[value; ROW_WORDS]),
+            None => self.run(|tx, store| match tx.find(store, &key.to_be_bytes())? {
+                Some(found) => tx.delete(found),
+                None => Ok(()),
+            }),
+        }
+    }
+
+    /// Inserts a row of these words, or overwrites the one that is there.
+    fn put(&mut self, key: u64, words: &[u64]) {
         let key = key.to_be_bytes();
-        self.run(|tx, store| match (tx.find(store, &key)?, value) {
-            (Some(found), Some(value)) => tx.put(found, &[value; ROW_WORDS], ROW_WORDS * 8),
-            (None, Some(value)) => {
-                tx.insert(store, &key, &[value; ROW_WORDS], ROW_WORDS * 8).map(|inserted| assert!(inserted))
-            }
-            (Some(found), None) => tx.delete(found),
-            (None, None) => Ok(()),
+        self.run(|tx, store| match tx.find(store, &key)? {
+            Some(found) => tx.put(found, words, words.len() * 8),
+            None => tx.insert(store, &key, words, words.len() * 8).map(|inserted| assert!(inserted)),
         });
     }
 
+    /// Returns the last word of a row.
     fn read(&mut self, key: u64) -> Option<u64> {
-        self.run(|tx, store| tx.get(store, &key.to_be_bytes(), |row| row.word(ROW_WORDS - 1)))
+        self.run(|tx, store| tx.get(store, &key.to_be_bytes(), |row| row.word(row.len_words() - 1)))
+    }
+
+    fn assert_within_limit(&self) {
+        let statistics = self.engine.statistics();
+        assert!(statistics.memory.mapped_bytes <= LIMIT_BYTES + LIMIT_BYTES / 8, "{:?}", statistics.memory);
     }
 
     fn cold(&self) -> ensilo_engine::ColdCounters {
@@ -146,7 +166,7 @@ fn rows_are_those_of_a_map<I: Isolation>(name: &str) {
     let cold = stage.cold();
     assert!(cold.loaded > 10_000, "{cold:?}");
     assert!(cold.file_bytes < 3 * cold.row_bytes + (80 << 20), "files are cleaned: {cold:?}");
-    assert!(stage.engine.statistics().memory.mapped_bytes <= LIMIT_BYTES + LIMIT_BYTES / 8);
+    stage.assert_within_limit();
 }
 
 #[test]
@@ -270,4 +290,85 @@ fn scans_see_rows_in_memory_and_on_the_disk_in_order() {
         });
         assert!(found.into_iter().eq(start..start + 1000));
     }
+}
+
+/// A row of 40 KiB, which fits into no class of blocks.
+fn large(value: u64) -> Vec<u64> {
+    vec![value; 5 << 10]
+}
+
+#[test]
+fn rows_over_32_kib_come_and_go_where_small_ones_have_filled_memory() {
+    const SMALL: u64 = 30_000;
+    const LARGE: u64 = 300;
+    let mut stage = Stage::<Serializable>::new("large");
+    (0..SMALL).for_each(|key| stage.write(key, Some(key)));
+    assert!(stage.cold().evicted > 0);
+    (SMALL..SMALL + LARGE).for_each(|key| stage.put(key, &large(key)));
+    let before = stage.cold().evicted;
+    for round in 0..3 {
+        for key in SMALL..SMALL + LARGE {
+            assert_eq!(stage.read(key), Some(key), "round {round}");
+        }
+    }
+    let evicted = stage.cold().evicted - before;
+    assert!(
+        evicted < 4 * LARGE + 2000,
+        "{evicted} rows have left for large ones, which make room for each other"
+    );
+    (0..SMALL).step_by(100).for_each(|key| stage.put(key, &large(key)));
+    (0..SMALL + LARGE).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    stage.assert_within_limit();
+}
+
+#[test]
+fn small_rows_find_memory_where_large_ones_have_filled_it() {
+    const LARGE: u64 = 300;
+    const SMALL: u64 = 60_000;
+    let mut stage = Stage::<Serializable>::new("small-after-large");
+    (0..LARGE).for_each(|key| stage.put(key, &large(key)));
+    (LARGE..LARGE + SMALL).for_each(|key| stage.write(key, Some(key)));
+    (0..LARGE + SMALL).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    stage.assert_within_limit();
+}
+
+#[test]
+fn indirection_arrays_grow_beyond_an_eighth_of_the_limit() {
+    const KEYS: u64 = 180_000;
+    let mut stage = Stage::<SnapshotIsolation>::new("arrays");
+    (0..KEYS).for_each(|key| stage.write(key, Some(key)));
+    (0..KEYS).step_by(100).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    stage.assert_within_limit();
+}
+
+#[test]
+fn rows_leave_memory_although_other_stores_hold_much_of_the_limit() {
+    let mut stage = Stage::<Serializable>::new("stores");
+    for id in 2..602 {
+        let store = stage.engine.new_store(TableId(id)).unwrap();
+        let mut tx = stage.session.begin();
+        assert!(tx.insert(&store, &[1], &[1], 8).unwrap());
+        tx.commit().unwrap();
+    }
+    (0..60_000).for_each(|key| stage.write(key, Some(key)));
+    (0..60_000).step_by(100).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    assert!(stage.cold().evicted > 20_000, "{:?}", stage.cold());
+}
+
+#[test]
+fn rows_leave_memory_until_what_they_leave_is_large_enough() {
+    const KEYS: u64 = 60_000;
+    let mut stage = Stage::<Serializable>::new("holes");
+    // The rows lie in memory in no order of their keys.
+    let mut random = 3;
+    (0..KEYS).for_each(|key| stage.put(key, &[key; 2]));
+    (0..2 * KEYS).for_each(|_| {
+        let key = next(&mut random) % KEYS;
+        stage.put(key, &[key; 2]);
+    });
+    (KEYS..KEYS + 3000).for_each(|key| stage.put(key, &[key; 256]));
+    let cold = stage.cold();
+    assert!(cold.rows < KEYS + 2000, "a third of the long rows have room at least: {cold:?}");
+    (0..KEYS + 3000).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    stage.assert_within_limit();
 }

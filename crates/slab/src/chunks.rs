@@ -63,6 +63,11 @@ impl Chunks {
         self.spare.pop().map(|spare| spare.chunk)
     }
 
+    /// Takes out as many of the chunks that nobody uses as so many bytes need.
+    pub(crate) fn take_spare_for(&mut self, bytes: usize) -> Vec<Chunk> {
+        std::iter::from_fn(|| self.take_spare()).take(bytes.div_ceil(CHUNK_BYTES)).collect()
+    }
+
     /// Gives a heap a whole chunk.
     pub(crate) fn give(&mut self, chunk: Chunk, owner: NonNull<HeapShared>) -> BlockRange {
         let range = chunk.give(owner);

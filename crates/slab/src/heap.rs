@@ -158,6 +158,13 @@ impl Heap {
         }
     }
 
+    /// Returns whether a block for `layout` is a large one, which lies in no chunk.
+    #[must_use]
+    #[inline]
+    pub const fn is_large(layout: Layout) -> bool {
+        Class::of(layout).is_none()
+    }
+
     /// Returns the pool that this heap belongs to.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
@@ -206,9 +213,22 @@ impl Heap {
 
     #[cold]
     fn allocate_large(&self, layout: Layout, account: AccountId) -> Result<NonNull<u8>, OutOfMemory> {
-        let block = self.pool.allocate_large(layout)?;
+        let block =
+            self.pool.allocate_large(layout).or_else(|refused| self.trim_for_large(layout).ok_or(refused));
+        let block = block.inspect_err(|_| self.pool.note_refused(aligned_size(layout)))?;
         self.local.shared.accounts.add_as_owner(account, Self::usable_size(layout) as u64);
         Ok(block)
+    }
+
+    /// Returns a large block in the place of chunks that this heap, or one that nobody uses now, has free as a whole.
+    fn trim_for_large(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let is_trimmed = self.local.may_trim_bring(self.pool.usage().live_bytes) && self.trim(&|| false) > 0;
+        if is_trimmed {
+            self.local.expect_trims();
+        } else if !self.pool.is_sparse() || self.pool.trim_parked() == 0 {
+            return None;
+        }
+        self.pool.allocate_large(layout).ok()
     }
 
     /// # Safety

@@ -27,6 +27,8 @@
 //! A block is aligned to the largest power of two that divides its class's size, up to 4096: nodes of 320 bytes and
 //! records of 128 bytes start on a cache line.
 //!
+//! A pool [with room](Pool::with_room), for an owner that can free blocks when memory is short, keeps a share of the limit from its chunks.
+//!
 //! Blocks stay in their class as long as there is memory. When the limit leaves none, larger free blocks are cut up, and free blocks side
 //! by side become a larger one.
 //!
@@ -57,6 +59,7 @@ mod local;
 mod poison;
 mod pool;
 mod remote;
+mod room;
 mod shared;
 
 pub use account::{AccountId, Usage};
@@ -64,3 +67,4 @@ pub use error::OutOfMemory;
 pub use heap::Heap;
 pub use poison::{FREED_WORD, POISONS};
 pub use pool::Pool;
+pub use room::Fill;

@@ -35,9 +35,17 @@ const SPARSE_SHARE: u64 = 8;
 pub struct Pool {
     /// [`NO_LIMIT`] for none.
     limit_bytes: AtomicU64,
-    mapped_bytes: AtomicU64,
-    /// Of these, what others have taken elsewhere.
-    outside_bytes: AtomicU64,
+    pub(crate) mapped_bytes: AtomicU64,
+    /// Of these, what chunks have.
+    pub(crate) chunk_bytes: AtomicU64,
+    /// What others have taken elsewhere and, if the pool keeps room, large blocks.
+    pub(crate) beside_bytes: AtomicU64,
+    /// What large blocks have, if the pool keeps room.
+    pub(crate) large_bytes: AtomicU64,
+    /// The most bytes that were refused beside the chunks since somebody asked last.
+    pub(crate) refused_bytes: AtomicU64,
+    /// Chunks leave a share of the limit.
+    pub(crate) keeps_room: bool,
     /// What heaps have taken of the reserve beside the limit.
     reserve_bytes: AtomicU64,
     pub(crate) faults: Faults,
@@ -57,7 +65,7 @@ pub struct Pool {
 const NO_LIMIT: u64 = u64::MAX;
 
 /// The part of the limit that what others take elsewhere may have in any case.
-const OUTSIDE_SHARE: u64 = 8;
+pub(crate) const OUTSIDE_SHARE: u64 = 8;
 
 /// The part of the limit that is in reserve beside it.
 const RESERVE_SHARE: u64 = 16;
@@ -75,10 +83,26 @@ impl Pool {
     /// Returns a pool that takes at most `limit_bytes` from the system, or as much as there is.
     #[must_use]
     pub fn new(limit_bytes: Option<u64>) -> Arc<Pool> {
+        Self::with(limit_bytes, false)
+    }
+
+    /// Returns a pool that takes at most `limit_bytes` and a share beside them, and whose chunks leave an eighth of the limit to large blocks
+    /// and [what others take](Pool::count_outside): for an owner that frees blocks when [memory is short](Pool::shortages), and
+    /// large ones when [they are refused](Pool::take_refused).
+    #[must_use]
+    pub fn with_room(limit_bytes: Option<u64>) -> Arc<Pool> {
+        Self::with(limit_bytes, true)
+    }
+
+    fn with(limit_bytes: Option<u64>, keeps_room: bool) -> Arc<Pool> {
         Arc::new(Pool {
             limit_bytes: AtomicU64::new(limit_bytes.unwrap_or(NO_LIMIT)),
             mapped_bytes: AtomicU64::new(0),
-            outside_bytes: AtomicU64::new(0),
+            chunk_bytes: AtomicU64::new(0),
+            beside_bytes: AtomicU64::new(0),
+            large_bytes: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
+            keeps_room,
             reserve_bytes: AtomicU64::new(0),
             faults: Faults::none(),
             large: LargeBlocks::default(),
@@ -103,6 +127,11 @@ impl Pool {
     /// Returns what the pool holds now.
     #[must_use]
     pub fn usage(&self) -> Usage {
+        self.usage_and_general().0
+    }
+
+    /// Returns the same, with what of it lies in blocks of the general-purpose allocator.
+    pub(crate) fn usage_and_general(&self) -> (Usage, u64) {
         let (mut sum, mut general_bytes) = (Vec::new(), 0_u64);
         for shared in &self.heaps().all {
             shared.accounts.add_to(&mut sum);
@@ -111,20 +140,14 @@ impl Pool {
         let in_advance_bytes = self.chunks().in_advance_bytes();
         // The sum is negative for a moment when its parts were read around a move from heap to heap.
         let general_bytes = general_bytes.cast_signed().max(0).cast_unsigned();
-        usage(self.mapped_bytes().saturating_sub(in_advance_bytes) + general_bytes, &sum)
+        let mapped_bytes = self.mapped_bytes().saturating_sub(in_advance_bytes) + general_bytes;
+        (usage(mapped_bytes, &sum), general_bytes)
     }
 
     /// Bytes that the pool has taken from the system: what the limit bounds.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Returns how many bytes there are under the limit, if it leaves no chunk more.
-    #[must_use]
-    pub fn bytes_at_limit(&self) -> Option<u64> {
-        let (mapped, limit) = (self.mapped_bytes(), self.limit());
-        (mapped + CHUNK_BYTES as u64 > limit).then_some(mapped.min(limit))
     }
 
     /// Returns the most bytes that the pool takes from the system.
@@ -138,7 +161,7 @@ impl Pool {
         self.limit_bytes.store(limit_bytes.unwrap_or(NO_LIMIT), Ordering::Relaxed);
     }
 
-    fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         // Relaxed: a number that stands for itself.
         self.limit_bytes.load(Ordering::Relaxed)
     }
@@ -227,34 +250,50 @@ impl Pool {
         let unused = self.chunks().take_unused(unused_for);
         let bytes = unused.len() * CHUNK_BYTES;
         drop(unused);
-        self.unreserve(bytes);
+        self.unreserve_chunks(bytes);
         bytes as u64
     }
 
+    /// Gives chunks that nobody uses back to the system, for so many bytes beside the chunks. False if there are none.
+    fn release_spare(&self, bytes: usize) -> bool {
+        let spare = self.chunks().take_spare_for(bytes);
+        let released = spare.len() * CHUNK_BYTES;
+        drop(spare);
+        self.unreserve_chunks(released);
+        released > 0
+    }
+
     fn map_chunk(&self) -> Result<Chunk, OutOfMemory> {
-        self.reserve(CHUNK_BYTES)?;
+        self.reserve_chunk()?;
         Chunk::map().ok_or_else(|| {
-            self.unreserve(CHUNK_BYTES);
+            self.unreserve_chunks(CHUNK_BYTES);
             self.system_out_of_memory(CHUNK_BYTES)
         })
     }
 
     /// Counts bytes that the caller takes from elsewhere on behalf of the database, so that the limit bounds them too. All such bytes
-    /// together may take an eighth of the limit, whatever heaps have taken: otherwise nothing could be deleted once they have it all.
+    /// together may take an eighth of the limit, whatever heaps have taken: otherwise nothing could be deleted once they have it all. In
+    /// a pool [with room](Pool::with_room) they may take what chunks leave too, together with large blocks.
     ///
     /// # Errors
     /// [`OutOfMemory`] when they would pass both; nothing is counted.
     pub fn count_outside(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        if bytes == 0 {
+            return Ok(());
+        }
         if self.faults.strikes() {
             return Err(self.out_of_memory(bytes));
         }
-        let limit = self.limit();
-        let outside =
-            self.outside_bytes.fetch_add(bytes as u64, Ordering::Relaxed).saturating_add(bytes as u64);
-        let limit = if outside <= limit / OUTSIDE_SHARE { NO_LIMIT } else { limit };
-        self.reserve_below(bytes, limit).inspect_err(|_| {
-            self.outside_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        })
+        self.or_release_spare(bytes, || self.reserve_beside(bytes)).inspect_err(|_| self.note_refused(bytes))
+    }
+
+    /// Reserves bytes beside the chunks, if need be once more when chunks that nobody uses have gone.
+    fn or_release_spare(
+        &self,
+        bytes: usize,
+        reserve: impl Fn() -> Result<(), OutOfMemory>,
+    ) -> Result<(), OutOfMemory> {
+        reserve().or_else(|refused| if self.release_spare(bytes) { reserve() } else { Err(refused) })
     }
 
     /// Takes a block of the reserve.
@@ -287,7 +326,7 @@ impl Pool {
     /// Ends the count of so many bytes, which were counted by [`Pool::count_outside`].
     pub fn forget_outside(&self, bytes: u64) {
         self.mapped_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.outside_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.beside_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// A block from a heap that nobody uses now.
@@ -295,14 +334,24 @@ impl Pool {
         self.heaps().parked.iter().find_map(|local| local.scrape(class))
     }
 
-    /// A block that was lent; without one, there is a shortage.
+    /// A block that was lent, or is made of some that were; without one, there is a shortage.
     pub(crate) fn scrape_lent(&self, class: Class) -> Option<NonNull<u8>> {
         let block = self.lent().scrape(class);
+        let block = block.or_else(|| self.coalesce_lent(class));
         if block.is_none() {
             // Relaxed: a hint. A caller of `take_shortage` clears it before it looks for blocks to lend.
             self.is_short.store(true, Ordering::Relaxed);
         }
         block
+    }
+
+    /// A block made of small ones that were lent, and lie side by side.
+    fn coalesce_lent(&self, class: Class) -> Option<NonNull<u8>> {
+        // Before the lock: whoever lends what parked heaps have takes theirs first.
+        let live_bytes = self.usage().live_bytes;
+        let lent = self.lent();
+        let block = lent.may_trim_bring(live_bytes).then(|| lent.coalesce(class)).flatten();
+        block.inspect(|_| lent.expect_trims())
     }
 
     /// Whether a heap has found no block since this was called last. Then the caller has heaps that are not in use
@@ -324,13 +373,16 @@ impl Pool {
 
     /// Takes free blocks of a heap to lend them to others.
     pub(crate) fn borrow(&self, local: &Local, is_interrupted: &dyn Fn() -> bool) {
-        local.lend(&self.lent(), is_interrupted);
+        let lent = self.lent();
+        local.lend(&lent, is_interrupted);
+        lent.expect_trims();
     }
 
     /// Lends what the heaps that nobody uses now have free.
     pub fn lend_parked(&self) {
         let (heaps, lent) = (self.heaps(), self.lent());
         heaps.parked.iter().for_each(|local| local.lend(&lent, &|| false));
+        lent.expect_trims();
     }
 
     /// Sends what was lent and not used back to its owners.
@@ -345,9 +397,9 @@ impl Pool {
 
     pub(crate) fn allocate_large(&self, layout: Layout) -> Result<NonNull<u8>, OutOfMemory> {
         let bytes = aligned_size(layout);
-        self.reserve(bytes)?;
+        self.or_release_spare(bytes, || self.reserve_large(bytes))?;
         self.large.allocate(layout).ok_or_else(|| {
-            self.unreserve(bytes);
+            self.unreserve_large(bytes);
             self.system_out_of_memory(bytes)
         })
     }
@@ -357,7 +409,7 @@ impl Pool {
     pub(crate) unsafe fn free_large(&self, block: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
         unsafe { self.large.free(block, layout) };
-        self.unreserve(aligned_size(layout));
+        self.unreserve_large(aligned_size(layout));
     }
 
     /// Returns the error of an allocation of so many bytes that was refused.
@@ -374,21 +426,13 @@ impl Pool {
         OutOfMemory { limit_bytes: None, ..self.out_of_memory(bytes) }
     }
 
-    fn reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        self.reserve_below(bytes, self.limit())
-    }
-
-    fn reserve_below(&self, bytes: usize, limit: u64) -> Result<(), OutOfMemory> {
+    pub(crate) fn reserve_below(&self, bytes: usize, limit: u64) -> Result<(), OutOfMemory> {
         self.mapped_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mapped| {
                 mapped.checked_add(bytes as u64).filter(|&sum| sum <= limit)
             })
             .map(drop)
             .map_err(|_| self.out_of_memory(bytes))
-    }
-
-    fn unreserve(&self, bytes: usize) {
-        self.mapped_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
     fn lent(&self) -> MutexGuard<'_, Box<Local>> {

@@ -288,6 +288,68 @@ fn what_is_taken_elsewhere_counts_and_has_a_share_that_heaps_cannot_take() {
 }
 
 #[test]
+fn nothing_more_can_always_be_counted() {
+    let pool = Pool::new(Some(CHUNK));
+    pool.count_outside(CHUNK as usize).unwrap();
+    pool.count_outside(0).unwrap();
+}
+
+#[test]
+fn large_blocks_and_what_is_taken_elsewhere_have_the_memory_of_chunks_that_are_free_as_a_whole() {
+    const LARGE: usize = 1 << 20;
+    for pool in [Pool::new(Some(4 * CHUNK)), Pool::with_room(Some(4 * CHUNK))] {
+        let heap = pool.heap();
+        let small = fill(&heap, layout(1000));
+        let large = fill(&heap, layout(LARGE));
+        free_all(&heap, layout(1000), small);
+        let more = fill(&heap, layout(LARGE));
+        assert!(more.len() >= 4, "{} large blocks", more.len());
+        free_all(&heap, layout(LARGE), more.into_iter().chain(large));
+        let small = fill(&heap, layout(1000));
+        free_all(&heap, layout(1000), small);
+        heap.trim(&|| false);
+        pool.count_outside(7 << 20).unwrap();
+    }
+}
+
+#[test]
+fn chunks_leave_room_that_large_blocks_give_back_to_each_other() {
+    const LARGE: usize = 40 << 10;
+    let pool = Pool::with_room(Some(4 * CHUNK));
+    let heap = pool.heap();
+    assert_eq!(pool.fill(4 * CHUNK), None);
+    fill(&heap, layout(1000));
+    assert_eq!(pool.mapped_bytes(), 3 * CHUNK);
+    assert_eq!(pool.take_refused(), 0, "that is a shortage of blocks");
+    let mut large = fill(&heap, layout(LARGE));
+    assert_eq!(pool.take_refused(), LARGE as u64);
+    assert_eq!(pool.take_refused(), 0);
+    for _ in 0..1000 {
+        let freed = large.pop_first().unwrap();
+        free_all(&heap, layout(LARGE), [freed]);
+        large.insert(heap.allocate(layout(LARGE), RECORDS).unwrap());
+    }
+    let fill = pool.fill(4 * CHUNK).unwrap();
+    assert_eq!((fill.chunk_bytes, fill.room_bytes, fill.in_the_way_bytes), (3 * CHUNK, 3 << 20, 0));
+    assert_eq!(fill.large_bytes, (large.len() * LARGE) as u64);
+    assert_eq!(fill.beside_bytes, fill.large_bytes);
+    assert!(fill.block_bytes > 3 * CHUNK / 10 * 9 && fill.block_bytes <= 3 * CHUNK, "{fill:?}");
+    assert!(pool.mapped_bytes() <= 9 << 20);
+}
+
+#[test]
+fn a_pool_with_room_says_which_large_blocks_keep_a_chunk_away() {
+    let pool = Pool::with_room(Some(4 * CHUNK));
+    let heap = pool.heap();
+    heap.allocate(layout(64), RECORDS).unwrap();
+    let large = fill(&heap, layout(1 << 20));
+    assert_eq!(large.len(), 7, "beside one chunk, within nine eighths");
+    assert_eq!(pool.fill(4 * CHUNK).unwrap().in_the_way_bytes, 3 << 20);
+    free_all(&heap, layout(1 << 20), large.into_iter().take(3));
+    assert_eq!(pool.fill(4 * CHUNK), None);
+}
+
+#[test]
 fn heaps_with_a_few_blocks_take_a_piece_of_a_chunk_each() {
     const HEAPS: u64 = 200;
     let pool = Pool::new(None);
@@ -460,6 +522,20 @@ fn blocks_in_use_stay_whole_however_heaps_are_trimmed() {
 }
 
 /// Where blocks are cut up and put together.
+#[test]
+fn at_the_limit_small_blocks_side_by_side_that_were_lent_become_large_ones() {
+    let pool = Pool::new(Some(CHUNK));
+    let (short, idle) = (pool.heap(), pool.heap());
+    let mut blocks = fill(&idle, layout(64)).into_iter();
+    let kept: Vec<_> = blocks.by_ref().take(1000).collect();
+    free_all(&idle, layout(64), blocks);
+    assert!(short.allocate(layout(2048), RECORDS).is_err());
+    assert!(pool.take_shortage());
+    idle.lend(&|| false);
+    assert!(fill(&short, layout(2048)).len() > 900);
+    free_all(&idle, layout(64), kept);
+}
+
 #[test]
 fn blocks_in_use_stay_whole_at_the_limit() {
     blocks_stay_whole_below(1);

@@ -1,10 +1,11 @@
 //! Letting rows leave memory during a replay, when no transaction has begun: whoever looks at a version has locked its record.
 
 use ensilo_epoch::Guard;
+use ensilo_slab::Heap;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::evict::{Evictor, LEAVING_BYTES, leaving_row};
-use super::{COLD, COOLING, ColdRows};
+use super::{COLD, COOLING, ColdRows, Leavers};
 use crate::isolation::Isolation;
 use crate::oid_array::DEAD;
 use crate::replay::LOCKED;
@@ -15,12 +16,13 @@ use crate::version::Version;
 const LAPS_MAX: usize = 2;
 
 impl Evictor {
-    /// Lets some rows leave. False if there are none, or the disk takes none.
+    /// Lets some rows leave. False if none are left that can, or the disk takes none.
     pub(crate) fn evict_at_rest<I: Isolation>(
         &mut self,
         shared: &ErmiaShared,
         cold: &ColdRows,
         guard: &Guard<'_>,
+        leavers: Leavers,
     ) -> bool {
         let mut leaving: Vec<(&AtomicU64, Version<I>)> = Vec::new();
         let (mut bytes, mut laps) = (0, 0);
@@ -31,7 +33,7 @@ impl Evictor {
             };
             // SAFETY: the engine keeps all of its stores.
             let slot = unsafe { store.as_ref() }.slot(oid);
-            if let Some(version) = try_lock::<I>(slot) {
+            if let Some(version) = try_lock::<I>(slot, leavers) {
                 bytes += version.record().block().1.size() as u64;
                 leaving.push((slot, version));
             }
@@ -49,12 +51,12 @@ impl Evictor {
             // SAFETY: nothing leads to it any more, and who looks at a version has locked its record.
             unsafe { version.free(guard) };
         }
-        !places.is_empty()
+        bytes >= LEAVING_BYTES
     }
 }
 
-/// Locks a record that may leave memory and that nobody else has locked, and returns its version.
-fn try_lock<I: Isolation>(slot: &AtomicU64) -> Option<Version<I>> {
+/// Locks a record that may leave memory, is one of these, and that nobody else has locked, and returns its version.
+fn try_lock<I: Isolation>(slot: &AtomicU64, leavers: Leavers) -> Option<Version<I>> {
     // Acquire: [replay].
     let word = slot.load(Ordering::Acquire);
     if word == 0 || word & (COLD | COOLING | DEAD | LOCKED) != 0 {
@@ -64,7 +66,8 @@ fn try_lock<I: Isolation>(slot: &AtomicU64) -> Option<Version<I>> {
     slot.compare_exchange(word, word | LOCKED, Ordering::Acquire, Ordering::Relaxed).ok()?;
     // SAFETY: it leaves the record only under the lock.
     let version = unsafe { Version::<I>::from_word(word) }?;
-    if version.is_deletion() {
+    let is_too_small = || leavers == Leavers::Large && !Heap::is_large(version.record().block().1);
+    if version.is_deletion() || is_too_small() {
         // Release: [replay].
         slot.store(word, Ordering::Release);
         return None;

@@ -3,16 +3,19 @@
 //! A hand goes over the indirection arrays of all stores, and marks records as cooling. Those that nobody has used since leave in the order in
 //! which they were marked: what is used often is hardly ever among them.
 
+use std::alloc::Layout;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ensilo_engine::{Remains, Store as _, TableId};
 use ensilo_epoch::{Epoch, Guard};
+use ensilo_slab::{Heap, Pool};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use super::excess::{Excess, LARGE, SIZES, SMALL};
 use super::load::end_cooling;
-use super::{COLD, COOLING, ColdRows, Excess, Leaving, excess_bytes};
+use super::{COLD, COOLING, ColdRows, Leaving};
 use crate::isolation::{Certificates, Fault, Isolation, has_fault};
 use crate::oid_array::{DEAD, Oid};
 use crate::session::SessionState;
@@ -34,9 +37,19 @@ const SHORTAGE_BYTES: u64 = 512 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Evictor {
     pub(super) hand: Hand,
-    cooling: VecDeque<Cooling>,
-    cooling_bytes: u64,
+    /// Of small rows, and of large ones.
+    queues: [Queue; SIZES],
     shortages: u64,
+}
+
+/// Records of one size that are cooling, in the order in which they were marked.
+#[derive(Debug, Default)]
+struct Queue {
+    cooling: VecDeque<Cooling>,
+    bytes: u64,
+    /// What still has to leave for sessions that have found no memory.
+    owed_bytes: u64,
+    excess: Excess,
 }
 
 /// A record that is cooling.
@@ -71,72 +84,49 @@ impl Evictor {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
         cold.remove_empty(shared.epochs.memory_horizon(), || state.participant.retire_epoch());
         super::clean::clean(shared, cold, state);
-        let shortages = shared.epochs.pool().shortages();
-        let is_short = std::mem::replace(&mut self.shortages, shortages) != shortages;
-        let Some(mut excess) = excess_bytes::<I>(&shared.epochs) else { return Remains::Nothing };
-        if is_short {
-            excess.leaving_bytes = excess.leaving_bytes.max(SHORTAGE_BYTES);
+        if !self.find_excess::<I>(shared.epochs.pool()) {
+            return Remains::Nothing;
         }
         state.look(shared, |guard, _| {
-            let left = self.evict::<I>(shared, cold, guard, excess.leaving_bytes);
-            self.cool::<I>(shared, guard, excess).max(left)
+            let evict = |queue: &mut Queue| queue.evict::<I>(shared, cold, guard);
+            let left = self.queues.iter_mut().map(evict).max().unwrap_or(Remains::Later);
+            self.cool::<I>(shared, guard).max(left)
         })
     }
 
-    /// Evicts rows that have cooled, the longest first, of about so many bytes.
-    fn evict<I: Isolation>(
-        &mut self,
-        shared: &ErmiaShared,
-        cold: &ColdRows,
-        guard: &Guard<'_>,
-        bytes: u64,
-    ) -> Remains {
-        if bytes == 0 {
-            return Remains::Later;
-        }
-        let ripe = self.take_ripe::<I>(shared.epochs.memory_horizon(), bytes.min(LEAVING_BYTES));
-        if ripe.is_empty() {
-            return Remains::Later;
-        }
-        // Of those that were used meanwhile nothing is to be done.
-        let still_cooling = |cooling: &Cooling| {
-            // SAFETY: the engine keeps all of its stores.
-            let store = unsafe { cooling.store.as_ref() };
-            !store.is_dropped() && store.slot(cooling.oid).load(Ordering::Acquire) == cooling.word
+    /// Finds out how much should leave memory. False if it is not full.
+    fn find_excess<I: Isolation>(&mut self, pool: &Pool) -> bool {
+        let shortages = pool.shortages();
+        let is_short = std::mem::replace(&mut self.shortages, shortages) != shortages;
+        let refused_bytes = pool.take_refused();
+        let Some(fill) = pool.fill(pool.limit_bytes().unwrap_or(u64::MAX)) else {
+            self.queues.iter_mut().for_each(|queue| queue.owed_bytes = 0);
+            return I::EVICTS_ALL && self.set_excess(Excess::ALL);
         };
-        let leaving: Vec<_> = ripe.into_iter().filter(still_cooling).collect();
-        match evict_all::<I>(cold, guard, &leaving) {
-            Ok(()) => Remains::Now,
-            Err(_) => {
-                // The disk takes nothing: memory stays as full as it is.
-                leaving.iter().for_each(|cooling| _ = end_cooling(cooling.slot(), cooling.word));
-                Remains::Later
-            }
+        if is_short {
+            self.queues[SMALL].owe(SHORTAGE_BYTES);
+            self.queues[LARGE].owe(fill.in_the_way_bytes);
         }
+        if refused_bytes > 0 {
+            self.queues[LARGE].owe(refused_bytes.saturating_add(SHORTAGE_BYTES));
+        }
+        // There is no more to wait for.
+        let owed_bytes = &mut self.queues[LARGE].owed_bytes;
+        *owed_bytes = (*owed_bytes).min(fill.large_bytes);
+        self.set_excess(if I::EVICTS_ALL { Excess::ALL } else { Excess::of(&fill) })
     }
 
-    fn take_ripe<I: Isolation>(&mut self, horizon: Epoch, bytes: u64) -> Vec<Cooling> {
-        let mut ripe = Vec::new();
-        let mut taken = 0;
-        let is_ripe = |cooling: &mut Cooling| cooling.since < horizon || has_fault::<I>(Fault::EvictUsed);
-        while taken < bytes
-            && let Some(cooling) = self.cooling.pop_front_if(is_ripe)
-        {
-            taken += cooling.bytes;
-            self.cooling_bytes -= cooling.bytes;
-            ripe.push(cooling);
+    fn set_excess(&mut self, excess: [Excess; SIZES]) -> bool {
+        for (queue, excess) in self.queues.iter_mut().zip(excess) {
+            queue.excess = excess.at_least(queue.owed_bytes);
         }
-        ripe
+        true
     }
 
     /// Marks records, until enough bytes are cooling, or for now.
-    fn cool<I: Isolation>(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, excess: Excess) -> Remains {
-        let first = self.cooling.len();
-        let mut is_enough = false;
+    fn cool<I: Isolation>(&mut self, shared: &ErmiaShared, guard: &Guard<'_>) -> Remains {
         for _ in 0..SLOTS {
-            is_enough = self.cooling_bytes >= excess.cooling_bytes;
-            // C3: a lap begins when nothing is left of the one before.
-            if is_enough || (self.hand.store.is_none() && !self.cooling.is_empty()) {
+            if self.queues.iter().all(Queue::is_enough) || (self.hand.store.is_none() && !self.begin_lap()) {
                 break;
             }
             match self.hand.advance(shared) {
@@ -146,8 +136,21 @@ impl Evictor {
         }
         // Behind the marks: who has found a version before has pinned before this.
         let since = guard.participant().retire_epoch();
-        self.cooling.iter_mut().skip(first).for_each(|cooling| cooling.since = since);
-        if is_enough || self.cooling.len() == first { Remains::Later } else { Remains::Now }
+        let is_marking = self.queues.iter_mut().map(|queue| queue.end_marking(since));
+        // All of them: none is left out.
+        if is_marking.fold(false, |any, is_marking| any | is_marking) { Remains::Now } else { Remains::Later }
+    }
+
+    /// Returns whether a lap may begin: when nothing is left of the one before (C3). What stays in memory keeps the others waiting no longer.
+    fn begin_lap(&mut self) -> bool {
+        let is_enough = self.queues.each_ref().map(Queue::is_enough);
+        for (size, queue) in self.queues.iter_mut().enumerate() {
+            let is_awaited = (0..SIZES).any(|other| other != size && !is_enough[other]);
+            if is_awaited && queue.excess.leaving_bytes == 0 {
+                queue.spare();
+            }
+        }
+        self.queues.iter().all(|queue| queue.cooling.is_empty())
     }
 
     /// Marks a record as cooling, if it may leave.
@@ -165,12 +168,85 @@ impl Evictor {
         let may_leave = matches!(version.author(), Author::At(stamp) if stamp < horizon)
             && !version.is_deletion()
             && !version.is_of_reserve();
+        let layout = version.record().block().1;
+        let queue = &mut self.queues[size_of_row(layout)];
         let marked = word | COOLING;
-        if may_leave && slot.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            let bytes = version.record().block().1.size() as u64;
-            self.cooling.push_back(Cooling { since: Epoch::MAX, store, oid, word: marked, bytes });
-            self.cooling_bytes += bytes;
+        if may_leave
+            && !queue.is_enough()
+            && slot.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            queue.push(Cooling { since: Epoch::MAX, store, oid, word: marked, bytes: layout.size() as u64 });
         }
+    }
+}
+
+/// Returns [`SMALL`] or [`LARGE`], by the block of a version.
+pub(super) fn size_of_row(layout: Layout) -> usize {
+    if Heap::is_large(layout) { LARGE } else { SMALL }
+}
+
+impl Queue {
+    /// So many bytes have to leave, for somebody who has found no memory.
+    fn owe(&mut self, bytes: u64) {
+        self.owed_bytes = self.owed_bytes.max(bytes);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.bytes >= self.excess.cooling_bytes
+    }
+
+    fn push(&mut self, cooling: Cooling) {
+        self.bytes += cooling.bytes;
+        self.cooling.push_back(cooling);
+    }
+
+    /// Says since when those are marked that were marked just now. Returns whether there are any, and there should be more.
+    fn end_marking(&mut self, since: Epoch) -> bool {
+        let marked = self.cooling.iter_mut().rev().take_while(|cooling| cooling.since == Epoch::MAX);
+        let count = marked.map(|cooling| cooling.since = since).count();
+        count > 0 && !self.is_enough()
+    }
+
+    /// Lets all stay in memory.
+    fn spare(&mut self) {
+        self.bytes = 0;
+        self.cooling.drain(..).for_each(|cooling| cooling.end());
+    }
+
+    /// Evicts rows that have cooled, the longest first, as many as should leave, or for now.
+    fn evict<I: Isolation>(&mut self, shared: &ErmiaShared, cold: &ColdRows, guard: &Guard<'_>) -> Remains {
+        let bytes = self.excess.leaving_bytes.min(LEAVING_BYTES);
+        let ripe = self.take_ripe::<I>(shared.epochs.memory_horizon(), bytes);
+        if ripe.is_empty() {
+            return Remains::Later;
+        }
+        // Of those that were used meanwhile nothing is to be done.
+        let leaving: Vec<_> = ripe.into_iter().filter(Cooling::is_cooling).collect();
+        match evict_all::<I>(cold, guard, &leaving) {
+            Ok(bytes) => {
+                self.owed_bytes = self.owed_bytes.saturating_sub(bytes);
+                Remains::Now
+            }
+            Err(_) => {
+                // The disk takes nothing: memory stays as full as it is.
+                leaving.iter().for_each(Cooling::end);
+                Remains::Later
+            }
+        }
+    }
+
+    fn take_ripe<I: Isolation>(&mut self, horizon: Epoch, bytes: u64) -> Vec<Cooling> {
+        let mut ripe = Vec::new();
+        let mut taken = 0;
+        let is_ripe = |cooling: &mut Cooling| cooling.since < horizon || has_fault::<I>(Fault::EvictUsed);
+        while taken < bytes
+            && let Some(cooling) = self.cooling.pop_front_if(is_ripe)
+        {
+            taken += cooling.bytes;
+            self.bytes -= cooling.bytes;
+            ripe.push(cooling);
+        }
+        ripe
     }
 }
 
@@ -178,6 +254,23 @@ impl Cooling {
     fn slot(&self) -> &AtomicU64 {
         // SAFETY: the engine keeps all of its stores; one that was dropped is skipped before, under the pin of the caller.
         unsafe { self.store.as_ref() }.slot(self.oid)
+    }
+
+    fn is_dropped(&self) -> bool {
+        // SAFETY: the engine keeps all of its stores.
+        unsafe { self.store.as_ref() }.is_dropped()
+    }
+
+    /// Returns whether nobody has used the record since it was marked. The caller is pinned.
+    fn is_cooling(&self) -> bool {
+        !self.is_dropped() && self.slot().load(Ordering::Acquire) == self.word
+    }
+
+    /// Lets the record stay in memory. The caller is pinned.
+    fn end(&self) {
+        if !self.is_dropped() {
+            end_cooling(self.slot(), self.word);
+        }
     }
 
     /// # Safety
@@ -202,15 +295,15 @@ pub(crate) fn leaving_row<'v, I: Isolation>(slot: &AtomicU64, version: Version<I
     }
 }
 
-/// Writes rows, and lets those leave memory that nobody has used meanwhile.
-fn evict_all<I: Isolation>(cold: &ColdRows, guard: &Guard<'_>, leaving: &[Cooling]) -> std::io::Result<()> {
+/// Writes rows, and lets those leave memory that nobody has used meanwhile. Returns how many bytes have left.
+fn evict_all<I: Isolation>(cold: &ColdRows, guard: &Guard<'_>, leaving: &[Cooling]) -> std::io::Result<u64> {
     // SAFETY: the slots held these words under the guard of this caller.
     let rows: Vec<_> = leaving
         .iter()
         .map(|cooling| leaving_row(cooling.slot(), unsafe { cooling.version::<I>() }))
         .collect();
-    let places = cold.write(&rows)?;
-    for (cooling, place) in leaving.iter().zip(places) {
+    let mut left_bytes = 0;
+    for (cooling, place) in leaving.iter().zip(cold.write(&rows)?) {
         // AcqRel: [cold].
         let is_cold = cooling.slot().compare_exchange(
             cooling.word,
@@ -220,13 +313,14 @@ fn evict_all<I: Isolation>(cold: &ColdRows, guard: &Guard<'_>, leaving: &[Coolin
         );
         if is_cold.is_ok() {
             cold.note_evicted();
+            left_bytes += cooling.bytes;
             // SAFETY: nobody has found it since it was marked, nobody is left who had before, and nothing leads to it (C2).
             unsafe { cooling.version::<I>().free(guard) };
         } else {
             cold.forget(place);
         }
     }
-    Ok(())
+    Ok(left_bytes)
 }
 
 impl Hand {
