@@ -13,6 +13,7 @@ use ensilo_engine::{
 };
 use ensilo_epoch::{Advance, Epoch};
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
+use ensilo_log::{Change, Replay as _, ReplayError, Write as LogWrite};
 
 const LIMIT_BYTES: u64 = 8 << 20;
 const ROW_WORDS: usize = 40;
@@ -43,10 +44,14 @@ struct Stage<I: Isolation> {
 
 impl<I: Isolation> Stage<I> {
     fn new(name: &str) -> Self {
+        Self::within(name, LIMIT_BYTES)
+    }
+
+    fn within(name: &str, limit_bytes: u64) -> Self {
         let directory = Directory::new(name);
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
-        options.memory_limit_bytes = Some(LIMIT_BYTES);
+        options.memory_limit_bytes = Some(limit_bytes);
         options.cold_place =
             Some(ColdPlace { disk: Arc::new(RealDisk), directory: directory.0.join("cold") });
         let engine = Ermia::<I>::start(options);
@@ -371,4 +376,22 @@ fn rows_leave_memory_until_what_they_leave_is_large_enough() {
     assert!(cold.rows < KEYS + 2000, "a third of the long rows have room at least: {cold:?}");
     (0..KEYS + 3000).for_each(|key| assert_eq!(stage.read(key), Some(key)));
     stage.assert_within_limit();
+}
+
+#[test]
+fn a_replay_ends_where_no_row_that_leaves_makes_room_for_a_larger_one() {
+    // One chunk, and beside it a quarter of a megabyte.
+    let stage = Stage::<Serializable>::within("replay", 2 << 20);
+    let replayer = stage.engine.replayer();
+    let mut worker = replayer.worker();
+    let put = |worker: &mut _, key: u64, tid: u64, row: &[u8]| {
+        let key = key.to_be_bytes();
+        replayer.apply(worker, &[LogWrite { tid: tid << 3, table: 1, key: &key, change: Change::Put(row) }])
+    };
+    for key in 0..10_000 {
+        put(&mut worker, key, 1 + key, &[7; 320]).unwrap();
+    }
+    assert!(stage.cold().rows > 5000, "{:?}", stage.cold());
+    assert_eq!(put(&mut worker, 3, 20_000, &vec![7; 1 << 20]), Err(ReplayError::OutOfMemory));
+    put(&mut worker, 3, 20_000, &vec![7; 40 << 10]).unwrap();
 }
