@@ -180,6 +180,10 @@ fn what_cannot_be_read_back_is_an_error_and_stays_out_of_no_checkpoint() {
     assert!(refused.to_string().contains("open the database again"), "{refused}");
     let refused = db.checkpoint().unwrap_err();
     assert!(refused.to_string().contains("leave rows out"), "{refused}");
+    let written = || db.statistics().unwrap().durability.unwrap().checkpoints.bytes_written;
+    let before = written();
+    db.checkpoint().unwrap_err();
+    assert_eq!(written(), before, "it is refused before it is written");
     drop(db);
     let balances = (0..ROWS).map(|id| (id, 0)).collect();
     assert_rows(&open(&disk, DIRECTORY), &balances);

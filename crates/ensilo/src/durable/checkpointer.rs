@@ -185,6 +185,8 @@ impl Checkpointer {
     fn make<E: Engine>(&self, files: &mut DatabaseFiles, job: &CheckpointJob<'_, E>) -> Result<Checkpoint> {
         assert!(self.load.is_whole(), "a checkpoint without rows of the one before");
         let start = Instant::now();
+        // Before it is written in vain.
+        check_readable(job.engine)?;
         let begin_epoch = self.begin(job)?;
         E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
@@ -246,11 +248,7 @@ impl Checkpointer {
         job: &CheckpointJob<'_, E>,
     ) -> Result<InstalledCheckpoint> {
         let written = self.write(&place, job)?;
-        if let Some(reason) = job.engine.unreadable_rows() {
-            return Err(Error::CheckpointFailed(Name::new(format!(
-                "it would leave rows out. {UNREADABLE_ROW}: {reason}"
-            ))));
-        }
+        check_readable(job.engine)?;
         E::reached(Failpoint::CheckpointWritten);
         let (engine, log) = (job.engine, job.log);
         let end_epoch = engine.epochs().global_epoch();
@@ -425,6 +423,14 @@ impl Checkpointer {
     fn lock_files(&self) -> sync::MutexGuard<'_, Option<DatabaseFiles>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Checks that a walk finds all rows.
+fn check_readable<E: Engine>(engine: &E) -> Result<()> {
+    engine.unreadable_rows().map_or(Ok(()), |reason| {
+        let text = format!("it would leave rows out. {UNREADABLE_ROW}: {reason}");
+        Err(Error::CheckpointFailed(Name::new(text)))
+    })
 }
 
 /// Ends the log if somebody else has taken over its files.
