@@ -91,7 +91,10 @@ impl Durable {
     /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not
     /// made, if it is worth its time.
     fn last_checkpoint<E: Engine>(&self, engine: &E) -> Result<()> {
-        let is_worth_waiting = || self.backlog.is_worth_waiting(engine.statistics().memory.live_bytes);
+        let is_worth_waiting = || {
+            let statistics = engine.statistics();
+            self.backlog.is_worth_waiting(statistics.memory.live_bytes + statistics.cold.row_bytes)
+        };
         if self.log.failure().is_some() {
             Ok(())
         } else if self.makes_last_checkpoint {

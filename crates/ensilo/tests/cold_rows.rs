@@ -197,3 +197,32 @@ fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
     assert!(matches!(all, Err(Error::OutOfMemory(_))), "{:?}", all.map(|rows| rows.len()));
     assert_eq!(db.transact(|tx| accounts.get(tx, 77)).unwrap(), Some(long(77, 0)));
 }
+
+#[test]
+fn closing_makes_no_long_checkpoint_unasked_although_most_rows_are_outside_memory() {
+    const LONG_ROWS: u32 = 1300;
+    let disk = Arc::new(SimulatedDisk::new());
+    // The checkpoint that is due after an opening takes seconds, so that it is under way when the database is closed.
+    let open = || -> Database {
+        let options = limited().memory_limit_bytes(16 << 20).log_file_bytes(32 << 20);
+        options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap()
+    };
+    let db = open();
+    let accounts = db.create_table::<Account>().unwrap();
+    for id in 0..LONG_ROWS {
+        let row = Account { note: "x".repeat(60_000), ..long(id, 0) };
+        in_time(|| {
+            db.request().durability(Durability::Visible).transact(|tx| accounts.insert(tx, &row).map(|_| ()))
+        });
+    }
+    db.close().unwrap();
+    for _ in 0..2 {
+        let db = open();
+        let statistics = db.statistics().unwrap();
+        let durability = statistics.durability.unwrap();
+        assert_eq!(durability.recovery.checkpoint_rows, 0, "no checkpoint was made");
+        assert!(durability.recovery.log_bytes > 64 << 20 && statistics.memory.live_bytes < 32 << 20);
+        assert!(statistics.memory.live_bytes + statistics.memory.cold_row_bytes > 64 << 20);
+        db.close().unwrap();
+    }
+}
