@@ -79,6 +79,8 @@ impl Durable {
         let stored = panics.catch(|| self.log.close().map_err(Error::from_log));
         let is_noted = panics.is_none() && matches!(stored, Some(Ok(())));
         let noted = is_noted.then(|| panics.catch(|| self.checkpointer.note_durable(&self.log))).flatten();
+        // Under the lock of the directory, which ends with the files.
+        panics.catch(|| engine.remove_cold_files());
         panics.catch(|| self.checkpointer.release_files());
         [stored, noted, last].into_iter().flatten().collect()
     }

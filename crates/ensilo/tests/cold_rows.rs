@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ensilo::disk::Disk;
 use ensilo::ermia::Ermia;
-use ensilo::{AbortReason, Columns, Durability, Error, Options, Row, generic};
+use ensilo::{AbortReason, Columns, Durability, Error, Options, Row, Silo, generic};
 use ensilo_test_disk::SimulatedDisk;
 
 type Database = generic::Database<Ermia>;
@@ -65,6 +65,21 @@ fn with_rows(disk: &Arc<SimulatedDisk>) -> (Database, Accounts) {
     }
     assert!(db.statistics().unwrap().memory.cold_rows > 1000, "{:?}", db.statistics().unwrap().memory);
     (db, accounts)
+}
+
+/// Returns the bytes of the files in which rows are that have left memory, and how many there are.
+fn cold_files(disk: &SimulatedDisk) -> (u64, usize) {
+    let files =
+        disk.files().into_iter().filter(|(path, _)| path.parent().is_some_and(|at| at.ends_with("cold")));
+    files.fold((0, 0), |(bytes, count), (_, len_bytes)| (bytes + len_bytes, count + 1))
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        thread::yield_now();
+    }
 }
 
 /// Checks that the rows are these, some at a time: no transaction holds all of them.
@@ -225,4 +240,47 @@ fn closing_makes_no_long_checkpoint_unasked_although_most_rows_are_outside_memor
         assert!(statistics.memory.live_bytes + statistics.memory.cold_row_bytes > 64 << 20);
         db.close().unwrap();
     }
+}
+
+#[test]
+fn a_handle_of_before_takes_no_file_from_the_next_opening() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (before, accounts_before) = with_rows(&disk);
+    before.close().unwrap();
+    assert_eq!(cold_files(&disk), (0, 0), "the files go under the lock of the directory");
+    let db = open(&disk, DIRECTORY);
+    let accounts: Accounts = db.open_table().unwrap();
+    let mut balances = (0..ROWS).map(|id| (id, 0)).collect();
+    change_rows(&db, &accounts, 1, &mut balances);
+    let cold_rows = || db.statistics().unwrap().memory.cold_rows;
+    until("rows leave", || cold_rows() >= 5000);
+    let files_before = cold_files(&disk);
+    assert!(files_before.1 > 0);
+    drop((before, accounts_before));
+    assert!(cold_files(&disk).1 >= files_before.1, "{:?} after {files_before:?}", cold_files(&disk));
+    change_rows(&db, &accounts, 3, &mut balances);
+    assert_rows(&db, &balances);
+    let memory = db.statistics().unwrap().memory;
+    assert!(memory.cold_row_bytes <= memory.cold_file_bytes, "{memory:?}");
+    assert!((1..u64::from(ROWS)).contains(&memory.cold_rows), "{memory:?}");
+}
+
+#[test]
+fn every_opening_for_writing_removes_what_a_crash_has_left_of_rows_outside_memory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_rows(&disk);
+    let crashed = [0, 1].map(|_| Arc::new(disk.fork()));
+    drop(db);
+    for disk in &crashed {
+        assert!(cold_files(disk).1 > 0);
+    }
+    let as_disk = |at: usize| Arc::clone(&crashed[at]) as Arc<dyn Disk>;
+    let unlimited = || Options::default().log_file_bytes(1 << 20);
+    let silo: generic::Database<Silo> = unlimited().open_with(as_disk(0), Path::new(DIRECTORY)).unwrap();
+    let ermia: Database = unlimited().open_with(as_disk(1), Path::new(DIRECTORY)).unwrap();
+    for disk in &crashed {
+        assert_eq!(cold_files(disk), (0, 0));
+        assert!(!disk.exists(&Path::new(DIRECTORY).join("cold")).unwrap());
+    }
+    drop((silo, ermia));
 }

@@ -7,14 +7,18 @@ use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ensilo_disk::RealDisk;
+use ensilo_disk::{Disk, RealDisk};
 use ensilo_engine::{
     AbortReason, ColdPlace, Direction, Engine, EngineOptions, KeyRange, Read, Session, TableId, Write,
 };
 use ensilo_epoch::{Advance, Epoch};
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
 
+#[path = "cold_rows/files.rs"]
+mod files;
+
 const LIMIT_BYTES: u64 = 8 << 20;
+const FILE_BYTES: u64 = 3 << 20;
 const ROW_WORDS: usize = 40;
 
 /// A directory that goes with the test.
@@ -34,6 +38,16 @@ impl Drop for Directory {
     }
 }
 
+fn options(disk: Arc<dyn Disk>, directory: &Directory) -> EngineOptions {
+    let mut place = ColdPlace::new(disk, directory.0.join("cold"));
+    place.file_bytes = FILE_BYTES;
+    let mut options = EngineOptions::default();
+    options.epochs.advance = Advance::Manual;
+    options.memory_limit_bytes = Some(LIMIT_BYTES);
+    options.cold_place = Some(place);
+    options
+}
+
 struct Stage<I: Isolation> {
     engine: Arc<Ermia<I>>,
     store: Arc<ErmiaStore>,
@@ -43,13 +57,12 @@ struct Stage<I: Isolation> {
 
 impl<I: Isolation> Stage<I> {
     fn new(name: &str) -> Self {
+        Stage::on(Arc::new(RealDisk), name)
+    }
+
+    fn on(disk: Arc<dyn Disk>, name: &str) -> Self {
         let directory = Directory::new(name);
-        let mut options = EngineOptions::default();
-        options.epochs.advance = Advance::Manual;
-        options.memory_limit_bytes = Some(LIMIT_BYTES);
-        options.cold_place =
-            Some(ColdPlace { disk: Arc::new(RealDisk), directory: directory.0.join("cold") });
-        let engine = Ermia::<I>::start(options);
+        let engine = Ermia::<I>::start(options(disk, &directory));
         let store = engine.new_store(TableId(1)).unwrap();
         let session = engine.session();
         Stage { engine, store, session, directory }
@@ -145,7 +158,7 @@ fn rows_are_those_of_a_map<I: Isolation>(name: &str) {
     }
     let cold = stage.cold();
     assert!(cold.loaded > 10_000, "{cold:?}");
-    assert!(cold.file_bytes < 3 * cold.row_bytes + (80 << 20), "files are cleaned: {cold:?}");
+    assert!(cold.file_bytes < 2 * cold.row_bytes + 5 * FILE_BYTES, "files are cleaned: {cold:?}");
     assert!(stage.engine.statistics().memory.mapped_bytes <= LIMIT_BYTES + LIMIT_BYTES / 8);
 }
 

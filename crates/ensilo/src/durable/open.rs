@@ -51,9 +51,11 @@ pub(crate) fn to_write<E: Engine>(
         found.plant_replay_past_durable_epoch();
     }
     let mut engine_options = engine_options(&options, &found);
+    let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
+    // Also if no row will leave memory now. From here on the directory is locked.
+    cold_place.remove_leftovers();
     if E::EVICTS && options.memory_limit_bytes.is_some() {
-        let (disk, directory) = (Arc::clone(&disk), directory.join("cold"));
-        engine_options.cold_place = Some(ColdPlace { disk, directory });
+        engine_options.cold_place = Some(cold_place);
     }
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;

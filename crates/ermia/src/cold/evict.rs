@@ -11,6 +11,7 @@ use ensilo_engine::{Remains, Store as _, TableId};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use super::clean::Cleaner;
 use super::load::end_cooling;
 use super::{COLD, COOLING, ColdRows, Excess, Leaving, excess_bytes};
 use crate::isolation::{Certificates, Fault, Isolation, has_fault};
@@ -34,6 +35,7 @@ const SHORTAGE_BYTES: u64 = 512 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Evictor {
     pub(super) hand: Hand,
+    cleaner: Cleaner,
     cooling: VecDeque<Cooling>,
     cooling_bytes: u64,
     shortages: u64,
@@ -70,16 +72,16 @@ impl Evictor {
     ) -> Remains {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
         cold.remove_empty(shared.epochs.memory_horizon(), || state.participant.retire_epoch());
-        super::clean::clean(shared, cold, state);
+        let cleaned = self.cleaner.step(shared, cold, state);
         let shortages = shared.epochs.pool().shortages();
         let is_short = std::mem::replace(&mut self.shortages, shortages) != shortages;
-        let Some(mut excess) = excess_bytes::<I>(&shared.epochs) else { return Remains::Nothing };
+        let Some(mut excess) = excess_bytes::<I>(&shared.epochs) else { return cleaned };
         if is_short {
             excess.leaving_bytes = excess.leaving_bytes.max(SHORTAGE_BYTES);
         }
         state.look(shared, |guard, _| {
             let left = self.evict::<I>(shared, cold, guard, excess.leaving_bytes);
-            self.cool::<I>(shared, guard, excess).max(left)
+            self.cool::<I>(shared, guard, excess).max(left).max(cleaned)
         })
     }
 
