@@ -6,6 +6,7 @@
 mod backup;
 mod checkpointer;
 mod condition;
+mod kept_room;
 pub(crate) mod open;
 mod options;
 mod progress;
@@ -110,10 +111,11 @@ impl Durable {
         }
     }
 
-    pub(crate) fn statistics(&self, load: LoadStatistics) -> DurabilityStatistics {
+    pub(crate) fn statistics<E: Engine>(&self, engine: &E, load: LoadStatistics) -> DurabilityStatistics {
         let condition = &self.checkpointer.condition;
         condition.observe(&self.log);
         condition.observe_load(self.checkpointer.load());
+        condition.observe_eviction(engine.eviction_failure());
         DurabilityStatistics {
             degraded: condition.degraded(),
             ..DurabilityStatistics::new(

@@ -26,6 +26,7 @@ use ensilo_log::{
 };
 
 use super::checkpointer::Checkpointer;
+use super::kept_room::KeptRoom;
 use super::read_only::ReadOnly;
 use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
@@ -54,6 +55,7 @@ pub(crate) fn to_write<E: Engine>(
     let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
     // Also if no row will leave memory now. From here on the directory is locked.
     cold_place.remove_leftovers();
+    let room = KeptRoom::new(Arc::clone(&cold_place.kept_free_bytes), &options.durable);
     if E::EVICTS && options.memory_limit_bytes.is_some() {
         engine_options.cold_place = Some(cold_place);
     }
@@ -61,7 +63,7 @@ pub(crate) fn to_write<E: Engine>(
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let (recovery, loads) = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
-    let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
+    let durable = begin_generation(&shared, found, disk, &directory, recovery, room)?;
     shared.set_durable(durable);
     begin_to_load(&shared, loads);
     Ok(shared)
@@ -177,6 +179,7 @@ fn begin_generation<E: Engine>(
     disk: Arc<dyn Disk>,
     directory: &Path,
     recovery: RecoveryStatistics,
+    room: KeptRoom,
 ) -> Result<Durable> {
     let options = &shared.options.durable;
     let directories = match &options.log_directories[..] {
@@ -198,8 +201,9 @@ fn begin_generation<E: Engine>(
     let hook = shared.options.on_event.clone();
     let load = Arc::clone(&shared.loading.state);
     let checkpointer =
-        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load);
+        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load, room);
     let checkpointer = Arc::new(checkpointer);
+    checkpointer.keep_room(&*shared.engine, &log);
     if backlog != LogBacklog::Short {
         checkpointer.set_overdue();
     }
