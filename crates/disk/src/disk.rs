@@ -31,6 +31,23 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// fails with `PermissionDenied`.
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
+    /// Creates an empty file for reading and writing whose pages stay in the system's cache, and for which no second handle is kept that
+    /// goes past it. For files of which there are many.
+    ///
+    /// # Errors
+    /// As [`Disk::create`].
+    fn create_cached(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.create(path, 0)
+    }
+
+    /// Opens a file that is only looked at, as [`Disk::create_cached`] has created it.
+    ///
+    /// # Errors
+    /// As [`Disk::open_read`].
+    fn open_cached(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.open_read(path)
+    }
+
     /// Gives a file another name in one step; a file that has that name is replaced.
     ///
     /// # Errors
@@ -160,6 +177,12 @@ pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
+/// Returns whether this says that the process, or the system, has as many files open as it may.
+#[must_use]
+pub fn is_out_of_handles(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(|error| [Errno::MFILE, Errno::NFILE].contains(&error))
+}
+
 /// Returns whether this says that the disk, or the file system on it, is damaged where something was to be read. A
 /// second attempt may end otherwise.
 #[must_use]
@@ -284,6 +307,12 @@ impl Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_open_files_are_told_from_a_full_disk() {
+        assert!([Errno::MFILE, Errno::NFILE].iter().all(|&error| is_out_of_handles(&error.into())));
+        assert!(!is_out_of_handles(&Errno::NOSPC.into()) && !is_out_of_handles(&io::Error::other("another")));
+    }
 
     #[test]
     fn only_a_damaged_disk_is_called_unreadable() {

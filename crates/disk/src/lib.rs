@@ -18,7 +18,7 @@ mod read_only;
 mod real;
 
 pub use appender::Appender;
-pub use disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full, is_unreadable};
+pub use disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full, is_out_of_handles, is_unreadable};
 pub use page_buffer::{PAGE_BYTES, PageBuffer};
 pub use read_only::ReadOnly;
 pub use real::RealDisk;

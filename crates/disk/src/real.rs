@@ -45,14 +45,19 @@ impl Disk for RealDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        refuse_special(path)?;
-        let file = fs::File::open(path)?;
-        if file.metadata()?.is_dir() {
-            // Some systems open it, and say so when it is read.
-            return Err(Errno::ISDIR.into());
-        }
+        let file = open_to_read(path)?;
         let direct = Direct::open(path, Access::Read);
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
+    }
+
+    fn create_cached(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Box::new(RealFile { file, direct: None }))
+    }
+
+    fn open_cached(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = open_to_read(path)?;
+        Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct: None }))))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -139,6 +144,16 @@ impl Disk for RealDisk {
         file.as_mut().map_or(Ok(()), |file| try_lock(file, path, Share::Part))?;
         Ok(Box::new(RealLock { file, directory }))
     }
+}
+
+fn open_to_read(path: &Path) -> io::Result<fs::File> {
+    refuse_special(path)?;
+    let file = fs::File::open(path)?;
+    if file.metadata()?.is_dir() {
+        // Some systems open it, and say so when it is read.
+        return Err(Errno::ISDIR.into());
+    }
+    Ok(file)
 }
 
 /// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its

@@ -165,6 +165,15 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         None
     }
 
+    /// Returns why rows do not leave memory although they should, if the last attempt has failed.
+    fn eviction_failure(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// Removes the files of rows that have left memory: the database is closed, and its directory is about to be anybody's. No row leaves
+    /// memory from now on. A transaction that is still under way may not find one that has left.
+    fn remove_cold_files(&self) {}
+
     /// Puts a row into a store that follows from what is on disk, with its TID: an entry of an index, which follows from another row, or a
     /// record of a checkpoint. Returns `false`, and has changed nothing, when the key exists or the store was dropped.
     ///

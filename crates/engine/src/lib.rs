@@ -79,6 +79,7 @@
 
 mod abort;
 mod cold_counters;
+mod cold_place;
 mod committed;
 mod counters;
 mod engine;
@@ -102,6 +103,7 @@ mod transaction_number;
 
 pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
 pub use cold_counters::ColdCounters;
+pub use cold_place::ColdPlace;
 pub use committed::Committed;
 pub use counters::{TransactionStatistics, WorkerCounters};
 pub use engine::{Engine, EngineStatistics, ReadOf, SnapshotOf, TransactionOf, WriteOf};
@@ -110,7 +112,7 @@ pub use failpoint::Failpoint;
 #[doc(hidden)]
 pub use fault::Fault;
 pub use key_range::{KeyBounds, KeyRange};
-pub use options::{ColdPlace, EngineOptions};
+pub use options::EngineOptions;
 pub use prepared::{NeverPrepared, Prepared};
 pub use raw_record::RawRecord;
 pub use remains::Remains;

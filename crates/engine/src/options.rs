@@ -1,10 +1,8 @@
 //! How an engine is set up.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use ensilo_disk::Disk;
 use ensilo_epoch::EpochOptions;
+
+use crate::cold_place::ColdPlace;
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -21,15 +19,6 @@ pub struct EngineOptions {
     pub snapshot_age_max: u64,
     /// Where rows go that leave memory under the limit, in an engine that [does this](crate::Engine::EVICTS).
     pub cold_place: Option<ColdPlace>,
-}
-
-/// A directory for rows that are on the disk instead of in memory. They are of use to this opening alone.
-#[derive(Clone, Debug)]
-pub struct ColdPlace {
-    /// The disk.
-    pub disk: Arc<dyn Disk>,
-    /// The directory, made when it is needed. What is in it belongs to the engine.
-    pub directory: PathBuf,
 }
 
 impl Default for EngineOptions {

@@ -6,6 +6,7 @@
 mod backup;
 mod checkpointer;
 mod condition;
+mod kept_room;
 pub(crate) mod open;
 mod options;
 mod progress;
@@ -79,6 +80,8 @@ impl Durable {
         let stored = panics.catch(|| self.log.close().map_err(Error::from_log));
         let is_noted = panics.is_none() && matches!(stored, Some(Ok(())));
         let noted = is_noted.then(|| panics.catch(|| self.checkpointer.note_durable(&self.log))).flatten();
+        // Under the lock of the directory, which ends with the files.
+        panics.catch(|| engine.remove_cold_files());
         panics.catch(|| self.checkpointer.release_files());
         [stored, noted, last].into_iter().flatten().collect()
     }
@@ -91,7 +94,10 @@ impl Durable {
     /// Makes the checkpoint that closing asks for, or the one that was overdue since the opening and was not
     /// made, if it is worth its time.
     fn last_checkpoint<E: Engine>(&self, engine: &E) -> Result<()> {
-        let is_worth_waiting = || self.backlog.is_worth_waiting(engine.statistics().memory.live_bytes);
+        let is_worth_waiting = || {
+            let statistics = engine.statistics();
+            self.backlog.is_worth_waiting(statistics.memory.live_bytes + statistics.cold.row_bytes)
+        };
         if self.log.failure().is_some() {
             Ok(())
         } else if self.makes_last_checkpoint {
@@ -105,10 +111,11 @@ impl Durable {
         }
     }
 
-    pub(crate) fn statistics(&self, load: LoadStatistics) -> DurabilityStatistics {
+    pub(crate) fn statistics<E: Engine>(&self, engine: &E, load: LoadStatistics) -> DurabilityStatistics {
         let condition = &self.checkpointer.condition;
         condition.observe(&self.log);
         condition.observe_load(self.checkpointer.load());
+        condition.observe_eviction(engine.eviction_failure());
         DurabilityStatistics {
             degraded: condition.degraded(),
             ..DurabilityStatistics::new(

@@ -117,7 +117,8 @@ impl Options {
     /// until rows have left that it needs the memory of; [`Database::read_stale`](crate::Database::read_stale) and a
     /// [`Session`](crate::Session) do not. When the database is opened, the entries of its indexes have to fit into twice
     /// the limit together. The files are of use to this opening alone, and a database that is opened for reading only
-    /// has none.
+    /// has none. They grow only while the disk has free, beside them, what the log and the next checkpoint need; while it
+    /// has not, no row leaves, which [`Options::on_event`] reports.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

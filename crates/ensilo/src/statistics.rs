@@ -151,7 +151,7 @@ impl Statistics {
                 workers: epochs.active_slots,
             },
             durability: match shared.durable() {
-                Some(durable) => Some(durable.statistics(shared.loading.state.statistics())),
+                Some(durable) => Some(durable.statistics(&*shared.engine, shared.loading.state.statistics())),
                 None => shared.read_only().map(|files| files.statistics(shared.loading.state.statistics())),
             },
         }

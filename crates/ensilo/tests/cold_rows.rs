@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo::disk::Disk;
 use ensilo::ermia::Ermia;
-use ensilo::{AbortReason, Columns, Durability, Error, Options, Row, generic};
-use ensilo_test_disk::SimulatedDisk;
+use ensilo::{AbortReason, Columns, DegradedReason, Durability, Error, Event, Options, Row, Silo, generic};
+use ensilo_test_disk::{Faults, SimulatedDisk};
 
 type Database = generic::Database<Ermia>;
 type Accounts = generic::Table<Account, Ermia>;
@@ -65,6 +66,21 @@ fn with_rows(disk: &Arc<SimulatedDisk>) -> (Database, Accounts) {
     }
     assert!(db.statistics().unwrap().memory.cold_rows > 1000, "{:?}", db.statistics().unwrap().memory);
     (db, accounts)
+}
+
+/// Returns the bytes of the files in which rows are that have left memory, and how many there are.
+fn cold_files(disk: &SimulatedDisk) -> (u64, usize) {
+    let files =
+        disk.files().into_iter().filter(|(path, _)| path.parent().is_some_and(|at| at.ends_with("cold")));
+    files.fold((0, 0), |(bytes, count), (_, len_bytes)| (bytes + len_bytes, count + 1))
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        thread::yield_now();
+    }
 }
 
 /// Checks that the rows are these, some at a time: no transaction holds all of them.
@@ -139,11 +155,7 @@ fn rows_beyond_the_memory_limit_are_changed_kept_by_checkpoints_and_recovered() 
         let db = open(&disk, directory);
         assert_rows(&db, &balances);
         // What an opening has taken beside the limit is freed again.
-        let began = Instant::now();
-        while db.statistics().unwrap().memory.cold_rows < 5000 {
-            assert!(began.elapsed() < Duration::from_secs(60), "{:?}", db.statistics().unwrap().memory);
-            thread::yield_now();
-        }
+        until("rows leave", || db.statistics().unwrap().memory.cold_rows >= 5000);
         assert_rows(&db, &balances);
         let statistics = db.statistics().unwrap();
         assert!(statistics.memory.loaded_rows > 1000, "{:?}", statistics.memory);
@@ -180,6 +192,10 @@ fn what_cannot_be_read_back_is_an_error_and_stays_out_of_no_checkpoint() {
     assert!(refused.to_string().contains("open the database again"), "{refused}");
     let refused = db.checkpoint().unwrap_err();
     assert!(refused.to_string().contains("leave rows out"), "{refused}");
+    let written = || db.statistics().unwrap().durability.unwrap().checkpoints.bytes_written;
+    let before = written();
+    db.checkpoint().unwrap_err();
+    assert_eq!(written(), before, "it is refused before it is written");
     drop(db);
     let balances = (0..ROWS).map(|id| (id, 0)).collect();
     assert_rows(&open(&disk, DIRECTORY), &balances);
@@ -250,4 +266,138 @@ fn small_rows_that_large_ones_replace_are_recovered_under_a_smaller_limit_and_us
         "as much as the opening may take: {:?}",
         statistics.memory
     );
+}
+
+/// Returns options with the events of the database that is opened with them.
+fn with_events(options: Options) -> (Options, Receiver<Event>) {
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    (options.on_event(move |event| _ = sender.lock().unwrap().send(event.clone())), events)
+}
+
+fn set_room(disk: &SimulatedDisk, bytes: u64) {
+    disk.set_faults(Faults { no_space_after_bytes: Some(bytes), ..Faults::default() });
+}
+
+fn degraded(db: &Database) -> Option<DegradedReason> {
+    Some(db.statistics().unwrap().durability.unwrap().degraded?.reason)
+}
+
+/// Inserts rows from this id on, with a checkpoint after each megabyte, until there is no memory for more. Returns how many rows there are.
+fn fill(db: &Database, accounts: &Accounts, first: u32) -> u32 {
+    for id in first.. {
+        if id % 1000 == 999 {
+            db.checkpoint().unwrap();
+        }
+        match db.transact(|tx| accounts.insert(tx, &long(id, 0))) {
+            Err(Error::OutOfMemory(_)) => return id,
+            inserted => _ = inserted.unwrap(),
+        }
+    }
+    unreachable!("the disk is full some day")
+}
+
+#[test]
+fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
+    const ROOM: u64 = 40 << 20;
+    let disk = Arc::new(SimulatedDisk::new());
+    set_room(&disk, ROOM);
+    let (options, events) = with_events(limited().no_checkpoints());
+    let db: Database = options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let rows = fill(&db, &accounts, 0);
+    assert!(cold_files(&disk).0 > 1 << 20, "{rows} rows");
+    until("it is seen", || degraded(&db) == Some(DegradedReason::EvictionFailed));
+    let failed = events.iter().find_map(|event| match event {
+        Event::EvictionFailed { error } => Some(error),
+        _ => None,
+    });
+    assert!(failed.as_ref().is_some_and(|error| error.contains("cold")), "{failed:?}");
+    // Rows that are in memory are deleted, and give their place to others.
+    for _ in 0..4 {
+        for id in rows - 200..rows {
+            in_time(|| db.transact(|tx| accounts.delete(tx, id)));
+            in_time(|| db.transact(|tx| accounts.insert(tx, &long(id, 1))));
+        }
+        db.checkpoint().unwrap();
+    }
+    set_room(&disk, 2 * ROOM);
+    let more = fill(&db, &accounts, rows);
+    assert!(more > rows + 1000, "{more} after {rows}");
+    assert!(events.try_iter().any(|event| matches!(event, Event::Recovered)));
+    drop(db);
+    let db = open(&disk, DIRECTORY);
+    assert_eq!(db.statistics().unwrap().table("account").unwrap().records, u64::from(more));
+}
+
+#[test]
+fn a_handle_of_before_takes_no_file_from_the_next_opening() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (before, accounts_before) = with_rows(&disk);
+    before.close().unwrap();
+    assert_eq!(cold_files(&disk), (0, 0), "the files go under the lock of the directory");
+    let db = open(&disk, DIRECTORY);
+    let accounts: Accounts = db.open_table().unwrap();
+    let mut balances = (0..ROWS).map(|id| (id, 0)).collect();
+    change_rows(&db, &accounts, 1, &mut balances);
+    let cold_rows = || db.statistics().unwrap().memory.cold_rows;
+    until("rows leave", || cold_rows() >= 5000);
+    let files_before = cold_files(&disk);
+    assert!(files_before.1 > 0);
+    drop((before, accounts_before));
+    assert!(cold_files(&disk).1 >= files_before.1, "{:?} after {files_before:?}", cold_files(&disk));
+    change_rows(&db, &accounts, 3, &mut balances);
+    assert_rows(&db, &balances);
+    let memory = db.statistics().unwrap().memory;
+    assert!(memory.cold_row_bytes <= memory.cold_file_bytes, "{memory:?}");
+    assert!((1..u64::from(ROWS)).contains(&memory.cold_rows), "{memory:?}");
+}
+
+#[test]
+fn every_opening_for_writing_removes_what_a_crash_has_left_of_rows_outside_memory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_rows(&disk);
+    let crashed = [0, 1].map(|_| Arc::new(disk.fork()));
+    drop(db);
+    for disk in &crashed {
+        assert!(cold_files(disk).1 > 0);
+    }
+    let as_disk = |at: usize| Arc::clone(&crashed[at]) as Arc<dyn Disk>;
+    let unlimited = || Options::default().log_file_bytes(1 << 20);
+    let silo: generic::Database<Silo> = unlimited().open_with(as_disk(0), Path::new(DIRECTORY)).unwrap();
+    let ermia: Database = unlimited().open_with(as_disk(1), Path::new(DIRECTORY)).unwrap();
+    for disk in &crashed {
+        assert_eq!(cold_files(disk), (0, 0));
+        assert!(!disk.exists(&Path::new(DIRECTORY).join("cold")).unwrap());
+    }
+    drop((silo, ermia));
+}
+
+#[test]
+fn closing_makes_no_long_checkpoint_unasked_although_most_rows_are_outside_memory() {
+    const LONG_ROWS: u32 = 1300;
+    let disk = Arc::new(SimulatedDisk::new());
+    // The checkpoint that is due after an opening takes seconds, so that it is under way when the database is closed.
+    let open = || -> Database {
+        let options = limited().memory_limit_bytes(16 << 20).log_file_bytes(32 << 20);
+        options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap()
+    };
+    let db = open();
+    let accounts = db.create_table::<Account>().unwrap();
+    for id in 0..LONG_ROWS {
+        let row = Account { note: "x".repeat(60_000), ..long(id, 0) };
+        in_time(|| {
+            db.request().durability(Durability::Visible).transact(|tx| accounts.insert(tx, &row).map(|_| ()))
+        });
+    }
+    db.close().unwrap();
+    for _ in 0..2 {
+        let db = open();
+        let statistics = db.statistics().unwrap();
+        let durability = statistics.durability.unwrap();
+        assert_eq!(durability.recovery.checkpoint_rows, 0, "no checkpoint was made");
+        assert!(durability.recovery.log_bytes > 64 << 20 && statistics.memory.live_bytes < 32 << 20);
+        assert!(statistics.memory.live_bytes + statistics.memory.cold_row_bytes > 64 << 20);
+        db.close().unwrap();
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! With a memory limit that is smaller than the data, a database in a directory goes on so: its indexes and indirection arrays stay in memory,
 //! and the rows that are used. What lies here is a copy for this opening alone, as memory is: a crash is recovered from checkpoint and log,
-//! which have every row, and the next opening removes what is left.
+//! which have every row, and the next opening removes what is left. Nothing grows here while the disk has no more free than
+//! [others need](ColdPlace::check_room).
 //!
 //! # Source
 //! ERMIA (SIGMOD 2016) §3.2 and §3.7: a slot of an indirection array leads to memory or to stable storage. DeBrabant and others,
@@ -44,6 +45,7 @@ mod clean;
 mod evict;
 mod excess;
 mod load;
+mod open_files;
 mod record;
 mod segments;
 mod word;
@@ -73,8 +75,8 @@ pub(crate) struct ColdRows {
     segments: Segments,
     writer: Mutex<Writer>,
     counts: Counts,
-    /// Whether the disk has taken nothing the last time.
-    is_refused: unchecked::AtomicBool,
+    /// Why the disk has taken nothing, if it was so the last time.
+    failure: Mutex<Option<Arc<str>>>,
     /// Why a row could not be read back, once one could not.
     unreadable: OnceLock<Arc<str>>,
 }
@@ -92,16 +94,14 @@ struct Counts {
 pub(crate) struct Unreadable;
 
 impl ColdRows {
-    /// Returns an empty collection in this place, from where it removes what an earlier opening has left.
+    /// Returns an empty collection in this place.
     pub(crate) fn new(place: ColdPlace, limit_bytes: Option<u64>) -> Self {
-        let segments = Segments::new(place);
-        segments.remove_leftovers();
         ColdRows {
             limit_bytes,
-            segments,
+            segments: Segments::new(place),
             writer: Mutex::new(Writer::default()),
             counts: Counts::default(),
-            is_refused: unchecked::AtomicBool::new(false),
+            failure: Mutex::default(),
             unreadable: OnceLock::new(),
         }
     }
@@ -114,8 +114,11 @@ impl ColdRows {
             return Ok(Vec::new());
         }
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.is_closed() {
+            return Err(io::Error::other("the database is closed"));
+        }
         let appended = writer.append(&self.segments, rows);
-        self.is_refused.store(appended.is_err(), Ordering::Relaxed);
+        self.note_outcome(appended.as_ref().err());
         let places = appended?;
         self.counts.rows.fetch_add(places.len() as u64, Ordering::Relaxed);
         Ok(places)
@@ -129,7 +132,7 @@ impl ColdRows {
         let segment = self.segments.get(place);
         let address = std::ptr::from_ref(slot).addr();
         let parse = |bytes| ColdRecord::parse(bytes, place, address);
-        let read = segment.as_ref().map(|segment| segment.read(place).and_then(parse));
+        let read = segment.as_ref().map(|segment| self.segments.read(segment, place).and_then(parse));
         match (segment, read) {
             (_, Some(Ok(record))) => Ok(Some(record)),
             // Acquire: [cold] for the next look. The file may have gone, or been filled anew.
@@ -146,8 +149,15 @@ impl ColdRows {
     pub(crate) fn read_locked(&self, place: ColdWord, slot: &AtomicU64) -> Result<ColdRecord, Unreadable> {
         let Some(segment) = self.segments.get(place) else { unreachable!("a slot leads there") };
         let address = std::ptr::from_ref(slot).addr();
-        let read = segment.read(place).and_then(|bytes| ColdRecord::parse(bytes, place, address));
+        let read =
+            self.segments.read(&segment, place).and_then(|bytes| ColdRecord::parse(bytes, place, address));
         read.map_err(|error| self.note_unreadable(&segment, &error))
+    }
+
+    /// Notes what has become of a write.
+    fn note_outcome(&self, error: Option<&io::Error>) {
+        let failure = error.map(|error| format!("{}: {error}", self.segments.directory().display()).into());
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     fn note_unreadable(&self, segment: &Segment, error: &io::Error) -> Unreadable {
@@ -179,9 +189,19 @@ impl ColdRows {
         writer.remove_empty(&self.segments, horizon, now);
     }
 
+    /// Removes the files. Rows that are cold can be read for as long as their files are open.
+    pub(crate) fn remove_files(&self) {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close(&self.segments);
+    }
+
     /// Returns whether the disk takes rows, as far as is known.
     pub(crate) fn takes_rows(&self) -> bool {
-        !self.is_refused.load(Ordering::Relaxed)
+        self.failure().is_none()
+    }
+
+    /// Returns why the disk takes no rows, if it has taken none the last time.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns why walks leave rows out, if they do.
@@ -206,5 +226,11 @@ impl ColdRows {
             evicted: of(&self.counts.evicted),
             loaded: of(&self.counts.loaded),
         }
+    }
+}
+
+impl Drop for ColdRows {
+    fn drop(&mut self) {
+        self.remove_files();
     }
 }

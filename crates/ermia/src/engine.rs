@@ -233,6 +233,16 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         self.shared.cold.as_ref().and_then(ColdRows::unreadable)
     }
 
+    fn eviction_failure(&self) -> Option<Arc<str>> {
+        self.shared.cold.as_ref().and_then(ColdRows::failure)
+    }
+
+    fn remove_cold_files(&self) {
+        if let Some(cold) = &self.shared.cold {
+            cold.remove_files();
+        }
+    }
+
     fn derive(
         &self,
         participant: &Participant,

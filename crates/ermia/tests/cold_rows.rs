@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ensilo_disk::RealDisk;
+use ensilo_disk::{Disk, RealDisk};
 use ensilo_engine::{
     AbortReason, ColdPlace, Direction, Engine, EngineOptions, KeyRange, Read, Session, TableId, Write,
 };
@@ -15,7 +15,11 @@ use ensilo_epoch::{Advance, Epoch};
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
 use ensilo_log::{Change, Replay as _, ReplayError, Write as LogWrite};
 
+#[path = "cold_rows/files.rs"]
+mod files;
+
 const LIMIT_BYTES: u64 = 8 << 20;
+const FILE_BYTES: u64 = 3 << 20;
 const ROW_WORDS: usize = 40;
 
 /// A directory that goes with the test.
@@ -35,6 +39,16 @@ impl Drop for Directory {
     }
 }
 
+fn options(disk: Arc<dyn Disk>, directory: &Directory, limit_bytes: u64) -> EngineOptions {
+    let mut place = ColdPlace::new(disk, directory.0.join("cold"));
+    place.file_bytes = FILE_BYTES;
+    let mut options = EngineOptions::default();
+    options.epochs.advance = Advance::Manual;
+    options.memory_limit_bytes = Some(limit_bytes);
+    options.cold_place = Some(place);
+    options
+}
+
 struct Stage<I: Isolation> {
     engine: Arc<Ermia<I>>,
     store: Arc<ErmiaStore>,
@@ -48,13 +62,16 @@ impl<I: Isolation> Stage<I> {
     }
 
     fn within(name: &str, limit_bytes: u64) -> Self {
+        Self::with(Arc::new(RealDisk), name, limit_bytes)
+    }
+
+    fn on(disk: Arc<dyn Disk>, name: &str) -> Self {
+        Self::with(disk, name, LIMIT_BYTES)
+    }
+
+    fn with(disk: Arc<dyn Disk>, name: &str, limit_bytes: u64) -> Self {
         let directory = Directory::new(name);
-        let mut options = EngineOptions::default();
-        options.epochs.advance = Advance::Manual;
-        options.memory_limit_bytes = Some(limit_bytes);
-        options.cold_place =
-            Some(ColdPlace { disk: Arc::new(RealDisk), directory: directory.0.join("cold") });
-        let engine = Ermia::<I>::start(options);
+        let engine = Ermia::<I>::start(options(disk, &directory, limit_bytes));
         let store = engine.new_store(TableId(1)).unwrap();
         let session = engine.session();
         Stage { engine, store, session, directory }
@@ -172,6 +189,9 @@ fn rows_are_those_of_a_map<I: Isolation>(name: &str) {
     assert!(cold.loaded > 10_000, "{cold:?}");
     assert!(cold.file_bytes < 3 * cold.row_bytes + (80 << 20), "files are cleaned: {cold:?}");
     stage.assert_within_limit();
+
+    assert!(cold.file_bytes < 2 * cold.row_bytes + 5 * FILE_BYTES, "files are cleaned: {cold:?}");
+    assert!(stage.engine.statistics().memory.mapped_bytes <= LIMIT_BYTES + LIMIT_BYTES / 8);
 }
 
 #[test]

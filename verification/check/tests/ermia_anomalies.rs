@@ -31,8 +31,7 @@ impl<I: Isolation> Stage<I> {
     fn with(rows: &[(&str, u64)]) -> Self {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
-        options.cold_place =
-            Some(ColdPlace { disk: Arc::new(SimulatedDisk::new()), directory: PathBuf::from("/cold") });
+        options.cold_place = Some(ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold")));
         let engine = Ermia::<I>::start(options);
         let store = engine.new_store(TableId(1)).unwrap();
         let mut stage = Stage { sessions: [(); 4].map(|()| engine.session()), store, engine };

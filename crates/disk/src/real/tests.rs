@@ -150,6 +150,33 @@ fn a_file_that_may_only_be_read_is_read_and_left_as_it_is() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_stays_in_the_cache_takes_one_handle() {
+    let directory = TemporaryDirectory::new();
+    let path = directory.join("file");
+    let handles = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        all.filter(|entry| {
+            fs::read_link(entry.as_ref().unwrap().path()).is_ok_and(|to| to == path.canonicalize().unwrap())
+        })
+        .count()
+    };
+    let created = RealDisk.create_cached(&path).unwrap();
+    let mut pages = PageBuffer::default();
+    pages.resize(PAGE_BYTES);
+    pages.fill(7);
+    created.write_at(0, &pages).unwrap();
+    assert_eq!(handles(), 1);
+    let opened = RealDisk.open_cached(&path).unwrap();
+    drop(created);
+    pages.fill(0);
+    opened.read_at(0, &mut pages).unwrap();
+    assert!(pages.iter().all(|&byte| byte == 7));
+    assert_eq!(handles(), 1);
+    assert_eq!(opened.write_at(0, &pages).unwrap_err().kind(), ErrorKind::PermissionDenied);
+}
+
+#[test]
 fn what_is_no_directory_holds_nothing() {
     let dir = TemporaryDirectory::new();
     drop(RealDisk.create(&dir.join("a"), 0).unwrap());

@@ -28,6 +28,7 @@ use ensilo_log::{
 use ensilo_sync::sync;
 
 use super::condition::{Condition, EventHook};
+use super::kept_room::KeptRoom;
 use super::options::CheckpointOptions;
 use super::rate_limit::RateLimit;
 use super::schedule::{Room, Schedule};
@@ -66,6 +67,7 @@ pub(crate) struct Checkpointer {
     pub(super) condition: Condition,
     /// No checkpoint is made before everything is in memory (L4 of loading).
     load: Arc<LoadState>,
+    kept_room: KeptRoom,
 }
 
 /// A checkpoint that is being made.
@@ -129,9 +131,11 @@ impl Checkpointer {
         hook: Option<EventHook>,
         files: DatabaseFiles,
         load: Arc<LoadState>,
+        kept_room: KeptRoom,
     ) -> Self {
         Checkpointer {
             load,
+            kept_room,
             options,
             log_file_bytes,
             log_directories,
@@ -179,12 +183,15 @@ impl Checkpointer {
         }
         // Whether it was made or given up, files are gone.
         log.retry_files();
+        self.keep_room(engine, log);
         made
     }
 
     fn make<E: Engine>(&self, files: &mut DatabaseFiles, job: &CheckpointJob<'_, E>) -> Result<Checkpoint> {
         assert!(self.load.is_whole(), "a checkpoint without rows of the one before");
         let start = Instant::now();
+        // Before it is written in vain.
+        check_readable(job.engine)?;
         let begin_epoch = self.begin(job)?;
         E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
@@ -246,11 +253,7 @@ impl Checkpointer {
         job: &CheckpointJob<'_, E>,
     ) -> Result<InstalledCheckpoint> {
         let written = self.write(&place, job)?;
-        if let Some(reason) = job.engine.unreadable_rows() {
-            return Err(Error::CheckpointFailed(Name::new(format!(
-                "it would leave rows out. {UNREADABLE_ROW}: {reason}"
-            ))));
-        }
+        check_readable(job.engine)?;
         E::reached(Failpoint::CheckpointWritten);
         let (engine, log) = (job.engine, job.log);
         let end_epoch = engine.epochs().global_epoch();
@@ -277,7 +280,9 @@ impl Checkpointer {
         let others = others.collect::<io::Result<_>>().map_err(failed)?;
         let copies = place.writer_of_copies(options).map_err(failed)?;
         let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
+        let expected_bytes = self.next_bytes(job.engine);
         let check = |bytes| {
+            self.kept_room.keep(expected_bytes.saturating_sub(bytes), job.log);
             self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
             job.rate_limit.wait(bytes, || self.check_running(job).is_err());
             self.check_running(job)
@@ -288,13 +293,20 @@ impl Checkpointer {
     /// About how many bytes the next checkpoint will have.
     fn expected_bytes<E: Engine>(&self, engine: &E) -> u64 {
         match self.counters.last_bytes.load(Ordering::Relaxed) {
-            // About half of what memory takes are keys and rows.
-            0 => {
-                let statistics = engine.statistics();
-                statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
-            }
+            0 => bytes_of_rows(engine),
             last => last,
         }
+    }
+
+    /// How many bytes the next checkpoint needs at most, about: the rows may have become more since the last one.
+    fn next_bytes<E: Engine>(&self, engine: &E) -> u64 {
+        let bytes = self.expected_bytes(engine).max(bytes_of_rows(engine));
+        bytes + bytes / 4
+    }
+
+    /// Has rows that leave memory leave free what log and next checkpoint need.
+    pub(super) fn keep_room<E: Engine>(&self, engine: &E, log: &Log) {
+        self.kept_room.keep(self.next_bytes(engine), log);
     }
 
     /// Returns how much room the disks have.
@@ -349,7 +361,9 @@ impl Checkpointer {
         loop {
             self.condition.observe(log);
             self.condition.observe_load(&self.load);
+            self.condition.observe_eviction(engine.eviction_failure());
             self.condition.report();
+            self.keep_room(engine, log);
             if self.is_stopped() {
                 return;
             }
@@ -425,6 +439,20 @@ impl Checkpointer {
     fn lock_files(&self) -> sync::MutexGuard<'_, Option<DatabaseFiles>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns about how many bytes of keys and rows there are: about half of what memory takes are some, and all that has left it.
+fn bytes_of_rows<E: Engine>(engine: &E) -> u64 {
+    let statistics = engine.statistics();
+    statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
+}
+
+/// Checks that a walk finds all rows.
+fn check_readable<E: Engine>(engine: &E) -> Result<()> {
+    engine.unreadable_rows().map_or(Ok(()), |reason| {
+        let text = format!("it would leave rows out. {UNREADABLE_ROW}: {reason}");
+        Err(Error::CheckpointFailed(Name::new(text)))
+    })
 }
 
 /// Ends the log if somebody else has taken over its files.

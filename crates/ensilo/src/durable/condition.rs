@@ -35,6 +35,13 @@ pub enum Event {
         /// [`LogError::NoSpace`]: the file, and what the system said.
         error: LogError,
     },
+    /// Rows should leave memory under [`Options::memory_limit_bytes`](crate::Options::memory_limit_bytes), and the disk takes none, or has no
+    /// more free than the log and the next checkpoint need. What needs memory may end with [`Error::OutOfMemory`], and so may reading a row
+    /// that has left.
+    EvictionFailed {
+        /// The directory, and what the system said.
+        error: String,
+    },
     /// Rows of a table could not be loaded, see [`Error::LoadFailed`].
     LoadFailed {
         /// The text of that error.
@@ -45,7 +52,7 @@ pub enum Event {
         /// Why.
         error: LogError,
     },
-    /// All that was reported is over: the next log file is there, and a checkpoint was made.
+    /// All that was reported is over: the next log file is there, a checkpoint was made, and rows have left memory again.
     Recovered,
 }
 
@@ -54,9 +61,10 @@ impl fmt::Display for Event {
         match self {
             Event::CheckpointFailed { error } => f.write_str(error),
             Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
+            Event::EvictionFailed { error } => write!(f, "rows cannot leave memory: {error}"),
             Event::LoadFailed { error } => f.write_str(error),
             Event::LogFailed { error } => write!(f, "the log has failed: {error}"),
-            Event::Recovered => f.write_str("what was wrong with log and checkpoints is over"),
+            Event::Recovered => f.write_str("what was wrong with the database's files is over"),
         }
     }
 }
@@ -78,6 +86,8 @@ pub struct Degraded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DegradedReason {
+    /// Rows that should leave memory cannot: see [`Event::EvictionFailed`]. Room on the disk heals it, once rows leave again.
+    EvictionFailed,
     /// The last checkpoint could not be made: the log grows, and with it the time that the next opening
     /// takes. The next checkpoint that is made heals it.
     CheckpointFailed,
@@ -141,14 +151,15 @@ impl Condition {
 
     /// Looks how the loading of the checkpoint is.
     pub(super) fn observe_load(&self, load: &LoadState) {
-        let mut state = lock(&self.state);
-        match load.failure() {
-            Some(error) if state.set(DegradedReason::LoadFailed, error.to_string()) => {
-                state.push(Event::LoadFailed { error: error.to_string() });
-            }
-            Some(_) => {}
-            None => state.end(DegradedReason::LoadFailed),
-        }
+        let failure = load.failure().map(|error| error.to_string());
+        lock(&self.state).follow(DegradedReason::LoadFailed, failure, |error| Event::LoadFailed { error });
+    }
+
+    /// Looks whether rows leave memory that should; `failure` is why not.
+    pub(super) fn observe_eviction(&self, failure: Option<Arc<str>>) {
+        let failure = failure.map(|error| error.to_string());
+        lock(&self.state)
+            .follow(DegradedReason::EvictionFailed, failure, |error| Event::EvictionFailed { error });
     }
 
     /// Notes what has become of a checkpoint. One that did not fail by itself says nothing.
@@ -183,6 +194,20 @@ impl ConditionState {
     fn begin(&mut self, reason: DegradedReason, error: &LogError, event: impl FnOnce(LogError) -> Event) {
         if self.set(reason, error.to_string()) {
             self.push(event(error.clone()));
+        }
+    }
+
+    /// Something is wrong, or is not any more, of which only the beginning is news.
+    fn follow(
+        &mut self,
+        reason: DegradedReason,
+        failure: Option<String>,
+        event: impl FnOnce(String) -> Event,
+    ) {
+        match failure {
+            Some(error) if self.set(reason, error.clone()) => self.push(event(error)),
+            Some(_) => {}
+            None => self.end(reason),
         }
     }
 

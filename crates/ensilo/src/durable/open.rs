@@ -26,6 +26,7 @@ use ensilo_log::{
 };
 
 use super::checkpointer::Checkpointer;
+use super::kept_room::KeptRoom;
 use super::read_only::ReadOnly;
 use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
@@ -51,15 +52,18 @@ pub(crate) fn to_write<E: Engine>(
         found.plant_replay_past_durable_epoch();
     }
     let mut engine_options = engine_options(&options, &found);
+    let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
+    // Also if no row will leave memory now. From here on the directory is locked.
+    cold_place.remove_leftovers();
+    let room = KeptRoom::new(Arc::clone(&cold_place.kept_free_bytes), &options.durable);
     if E::EVICTS && options.memory_limit_bytes.is_some() {
-        let (disk, directory) = (Arc::clone(&disk), directory.join("cold"));
-        engine_options.cold_place = Some(ColdPlace { disk, directory });
+        engine_options.cold_place = Some(cold_place);
     }
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let (recovery, loads) = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
-    let durable = begin_generation(&shared, found, disk, &directory, recovery)?;
+    let durable = begin_generation(&shared, found, disk, &directory, recovery, room)?;
     shared.set_durable(durable);
     begin_to_load(&shared, loads);
     Ok(shared)
@@ -175,6 +179,7 @@ fn begin_generation<E: Engine>(
     disk: Arc<dyn Disk>,
     directory: &Path,
     recovery: RecoveryStatistics,
+    room: KeptRoom,
 ) -> Result<Durable> {
     let options = &shared.options.durable;
     let directories = match &options.log_directories[..] {
@@ -196,8 +201,9 @@ fn begin_generation<E: Engine>(
     let hook = shared.options.on_event.clone();
     let load = Arc::clone(&shared.loading.state);
     let checkpointer =
-        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load);
+        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load, room);
     let checkpointer = Arc::new(checkpointer);
+    checkpointer.keep_room(&*shared.engine, &log);
     if backlog != LogBacklog::Short {
         checkpointer.set_overdue();
     }

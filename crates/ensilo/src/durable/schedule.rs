@@ -94,12 +94,12 @@ impl LogBacklog {
         }
     }
 
-    /// Returns whether closing makes the checkpoint that is overdue, with so much in memory.
-    pub(super) fn is_worth_waiting(self, live_bytes: u64) -> bool {
+    /// Returns whether closing makes the checkpoint that is overdue, of so many bytes in memory and on the disk.
+    pub(super) fn is_worth_waiting(self, bytes: u64) -> bool {
         const QUICK_BYTES_MAX: u64 = 64 << 20;
         match self {
             LogBacklog::Short => false,
-            LogBacklog::Long => live_bytes <= QUICK_BYTES_MAX,
+            LogBacklog::Long => bytes <= QUICK_BYTES_MAX,
             LogBacklog::TooLong => true,
         }
     }

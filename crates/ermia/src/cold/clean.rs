@@ -1,14 +1,15 @@
 //! Moving what is left in files that are mostly empty, so that these can go.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, PoisonError};
 
-use ensilo_engine::{RowRef, TableId};
+use ensilo_engine::{Remains, RowRef, TableId};
 use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::record::ColdRecord;
-use super::segments::{SEGMENT_WORDS, Segment};
+use super::segments::{RECORD_WORDS_MAX, Segment};
 use super::{ColdRows, ColdWord, Leaving};
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
@@ -16,42 +17,95 @@ use crate::session::SessionState;
 use crate::shared::ErmiaShared;
 use crate::store::{ErmiaStore, lock};
 
-/// So many words of the files may be rows that are cold no more, beside as many as are cold.
-const WASTE_WORDS: u64 = 4 * SEGMENT_WORDS;
+/// So many whole files may be rows that are cold no more, beside as much as is cold.
+const WASTE_SEGMENTS: u64 = 2;
+
+/// What is read of a file at a time: at least one whole record, of whatever length.
+const PIECE_WORDS: u64 = 2 * RECORD_WORDS_MAX as u64;
 
 /// Records that are moved at a time.
 const BATCH_LEN: usize = 512;
 
-/// Empties one file, if too much of all of them is waste.
-pub(super) fn clean<I: Isolation>(shared: &ErmiaShared, cold: &ColdRows, state: &mut SessionState<I>) {
-    let Some((number, segment)) = cold.emptiest_segment() else { return };
-    // What cannot be read stays: whoever needs it gets the error.
-    let Ok(bytes) = segment.read_all() else { return segment.leave() };
-    let records = records_of(&bytes, number as u64 * SEGMENT_WORDS);
-    let words = records.iter().map(|(place, _)| place.len_words() as u64).sum::<u64>();
-    if words < segment.filled_words() {
-        segment.leave();
-    }
-    for batch in records.chunks(BATCH_LEN) {
-        let moved = state.look(shared, |guard, _| move_all(shared, cold, batch, guard));
-        if moved.is_err() {
-            return;
+/// Empties files, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Cleaner {
+    current: Option<Cleaning>,
+}
+
+/// A file that is being emptied.
+#[derive(Debug)]
+struct Cleaning {
+    segment: Arc<Segment>,
+    /// So many words of it were looked at.
+    done_words: u64,
+}
+
+impl Cleaner {
+    /// Moves some rows, if too much of the files is waste, and the disk takes rows. What cannot be read stays: whoever needs it gets the
+    /// error.
+    pub(super) fn step<I: Isolation>(
+        &mut self,
+        shared: &ErmiaShared,
+        cold: &ColdRows,
+        state: &mut SessionState<I>,
+    ) -> Remains {
+        if !cold.takes_rows() {
+            return Remains::Nothing;
         }
+        self.current = self.current.take().or_else(|| cold.wasteful_segment());
+        let Some(cleaning) = &mut self.current else { return Remains::Nothing };
+        match cleaning.move_piece(shared, cold, state) {
+            Ok(true) => return Remains::Now,
+            // What is left is damaged, or of a store that was dropped: it goes with that.
+            Ok(false) => cleaning.segment.leave(),
+            // The disk takes nothing.
+            Err(_) => {}
+        }
+        self.current = None;
+        Remains::Later
+    }
+}
+
+impl Cleaning {
+    /// Moves the rows of one piece that are cold still. False if there is no other piece, or it cannot be read.
+    fn move_piece<I: Isolation>(
+        &mut self,
+        shared: &ErmiaShared,
+        cold: &ColdRows,
+        state: &mut SessionState<I>,
+    ) -> io::Result<bool> {
+        let left_words = self.segment.filled_words() - self.done_words;
+        if self.segment.live_words() == 0 || left_words == 0 {
+            return Ok(false);
+        }
+        let words = left_words.min(PIECE_WORDS) as usize;
+        let Ok(bytes) = cold.segments.read_words(&self.segment, self.done_words, words) else {
+            return Ok(false);
+        };
+        let records = records_of(&bytes, self.segment.first_word() + self.done_words);
+        for batch in records.chunks(BATCH_LEN) {
+            state.look(shared, |guard, _| move_all(shared, cold, batch, guard))?;
+        }
+        self.done_words += records.iter().map(|(place, _)| place.len_words() as u64).sum::<u64>();
+        Ok(!records.is_empty())
     }
 }
 
 impl ColdRows {
-    /// Returns the file that has the fewest cold rows, if there is waste.
-    fn emptiest_segment(&self) -> Option<(usize, Arc<Segment>)> {
-        let all = self.segments.all();
-        let words = |of: fn(&Segment) -> u64| all.iter().map(|(_, segment)| of(segment)).sum::<u64>();
-        if words(Segment::filled_words) <= 2 * words(Segment::live_words) + WASTE_WORDS {
+    /// Returns the file that has the fewest cold rows, if there is waste. Those that cannot be emptied do not count.
+    fn wasteful_segment(&self) -> Option<Cleaning> {
+        let mut segments = self.segments.all();
+        {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            segments.retain(|(number, segment)| !writer.is_filling(*number) && !segment.is_left());
+        }
+        let words = |of: fn(&Segment) -> u64| segments.iter().map(|(_, segment)| of(segment)).sum::<u64>();
+        let waste_words = WASTE_SEGMENTS * self.segments.segment_words();
+        if words(Segment::filled_words) <= 2 * words(Segment::live_words) + waste_words {
             return None;
         }
-        let writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let may_go =
-            |(number, segment): &(usize, Arc<Segment>)| !writer.is_filling(*number) && !segment.is_left();
-        all.into_iter().filter(may_go).min_by_key(|(_, segment)| segment.live_words())
+        let emptiest = segments.into_iter().min_by_key(|(_, segment)| segment.live_words());
+        emptiest.map(|(_, segment)| Cleaning { segment, done_words: 0 })
     }
 }
 
@@ -72,7 +126,7 @@ fn move_all(
     cold: &ColdRows,
     records: &[(ColdWord, ColdRecord)],
     guard: &Guard<'_>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut stores = HashMap::new();
     let moving: Vec<_> = records
         .iter()

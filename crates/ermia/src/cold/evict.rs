@@ -13,6 +13,7 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::{Heap, Pool};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
+use super::clean::Cleaner;
 use super::excess::{Excess, LARGE, SIZES, SMALL};
 use super::load::end_cooling;
 use super::{COLD, COOLING, ColdRows, Leaving};
@@ -37,6 +38,7 @@ const SHORTAGE_BYTES: u64 = 512 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Evictor {
     pub(super) hand: Hand,
+    cleaner: Cleaner,
     /// Of small rows, and of large ones.
     queues: [Queue; SIZES],
     shortages: u64,
@@ -83,14 +85,14 @@ impl Evictor {
     ) -> Remains {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
         cold.remove_empty(shared.epochs.memory_horizon(), || state.participant.retire_epoch());
-        super::clean::clean(shared, cold, state);
+        let cleaned = self.cleaner.step(shared, cold, state);
         if !self.find_excess::<I>(shared.epochs.pool()) {
-            return Remains::Nothing;
+            return cleaned;
         }
         state.look(shared, |guard, _| {
             let evict = |queue: &mut Queue| queue.evict::<I>(shared, cold, guard);
             let left = self.queues.iter_mut().map(evict).max().unwrap_or(Remains::Later);
-            self.cool::<I>(shared, guard).max(left)
+            self.cool::<I>(shared, guard).max(left).max(cleaned)
         })
     }
 

@@ -1,6 +1,7 @@
 //! The files of cold rows.
 //!
-//! One is filled at a time. It is written through the system's cache, never synced, and removed when none of its rows is cold any more.
+//! One is filled at a time. It is written through the system's cache, never synced, and removed when none of its rows is cold any more. When
+//! the database is closed all of them are removed, while its directory is still its own.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,47 +9,81 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ensilo_disk::File;
-use ensilo_engine::ColdPlace;
+use ensilo_engine::{ColdPlace, ROW_LEN_MAX};
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
-use super::record::Leaving;
+use super::open_files::OpenFiles;
+use super::record::{HEAD_WORDS, Leaving};
 use super::word::ColdWord;
 
 const WORD_BYTES: u64 = 8;
 
-/// Words that a file may have.
-pub(super) const SEGMENT_WORDS: u64 = (16 << 20) / WORD_BYTES;
+/// The longest record, in words.
+pub(super) const RECORD_WORDS_MAX: usize = HEAD_WORDS + ROW_LEN_MAX / WORD_BYTES as usize;
 
 /// One file.
 #[derive(Debug)]
 pub(super) struct Segment {
-    file: Box<dyn File>,
+    /// While it is open.
+    file: RwLock<Option<Arc<dyn File>>>,
+    was_read: AtomicBool,
+    /// Its name is gone.
+    is_removed: AtomicBool,
     path: PathBuf,
+    /// Its first word, where places are counted from.
+    first_word: u64,
     filled_words: AtomicU64,
     /// Words of records that are cold, and lie here.
     live_words: AtomicU64,
-    /// Not all of it can be read, so that it cannot be cleaned.
+    /// Cleaning can move no more of it: what is left cannot be read, or is of a dropped store.
     is_left: AtomicBool,
 }
 
 impl Segment {
+    fn new(path: PathBuf, first_word: u64) -> Self {
+        Segment {
+            file: RwLock::new(None),
+            was_read: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
+            path,
+            first_word,
+            filled_words: AtomicU64::new(0),
+            live_words: AtomicU64::new(0),
+            is_left: AtomicBool::new(false),
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn read(&self, place: ColdWord) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; place.len_words() * WORD_BYTES as usize];
-        self.file.read_at(place.place() % SEGMENT_WORDS * WORD_BYTES, &mut bytes)?;
-        Ok(bytes)
+    pub(super) fn first_word(&self) -> u64 {
+        self.first_word
     }
 
-    /// Returns all that was written.
-    pub(super) fn read_all(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; (self.filled_words() * WORD_BYTES) as usize];
-        self.file.read_at(0, &mut bytes)?;
-        Ok(bytes)
+    /// Returns the file, if it is open.
+    pub(super) fn file(&self) -> Option<Arc<dyn File>> {
+        self.file.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_file(&self, file: Option<Arc<dyn File>>) {
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = file;
+    }
+
+    /// Returns whether it was read since the last call.
+    pub(super) fn take_was_read(&self) -> bool {
+        self.was_read.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
+    }
+
+    /// Says that the name is gone. False if it was before.
+    pub(super) fn set_removed(&self) -> bool {
+        !self.is_removed.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn forget(&self, place: ColdWord) {
@@ -77,18 +112,45 @@ impl Segment {
 #[derive(Debug)]
 pub(super) struct Segments {
     place: ColdPlace,
+    /// Words that a file may have.
+    segment_words: u64,
+    files: OpenFiles,
     /// Under the lock for as long as it takes to clone one: a reader keeps the file that it reads.
     table: RwLock<Vec<Option<Arc<Segment>>>>,
 }
 
 impl Segments {
     pub(super) fn new(place: ColdPlace) -> Self {
-        Segments { place, table: RwLock::new(Vec::new()) }
+        let segment_words = place.file_bytes / WORD_BYTES;
+        assert!(segment_words >= 2 * RECORD_WORDS_MAX as u64, "a file that is too short");
+        let files = OpenFiles::new(Arc::clone(&place.disk));
+        Segments { place, segment_words, files, table: RwLock::new(Vec::new()) }
+    }
+
+    pub(super) fn segment_words(&self) -> u64 {
+        self.segment_words
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.place.directory
     }
 
     /// Returns the file in which this lies, or lay.
     pub(super) fn get(&self, place: ColdWord) -> Option<Arc<Segment>> {
-        self.at((place.place() / SEGMENT_WORDS) as usize)
+        self.at((place.place() / self.segment_words) as usize)
+    }
+
+    /// Returns the bytes of a record of this file.
+    pub(super) fn read(&self, segment: &Arc<Segment>, place: ColdWord) -> io::Result<Vec<u8>> {
+        self.read_words(segment, place.place() - segment.first_word, place.len_words())
+    }
+
+    /// Returns so many words of a file from this one on.
+    pub(super) fn read_words(&self, segment: &Arc<Segment>, at: u64, words: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; words * WORD_BYTES as usize];
+        segment.was_read.store(true, Ordering::Relaxed);
+        self.files.get(segment)?.read_at(at * WORD_BYTES, &mut bytes)?;
+        Ok(bytes)
     }
 
     fn at(&self, number: usize) -> Option<Arc<Segment>> {
@@ -121,37 +183,25 @@ impl Segments {
         table[number] = segment;
     }
 
-    fn create(&self, number: usize) -> io::Result<Arc<Segment>> {
-        let ColdPlace { disk, directory } = &self.place;
-        disk.create_dir_all(directory)?;
-        let path = directory.join(format!("rows-{number}"));
-        if disk.exists(&path)? {
-            disk.remove(&path)?;
-        }
-        let file = disk.create(&path, 0)?;
-        let (filled_words, live_words) = (AtomicU64::new(0), AtomicU64::new(0));
-        let is_left = AtomicBool::new(false);
-        let segment = Arc::new(Segment { file, path, filled_words, live_words, is_left });
+    fn create(&self, number: usize) -> io::Result<Filling> {
+        self.place.disk.create_dir_all(&self.place.directory)?;
+        let path = self.place.directory.join(format!("rows-{number}"));
+        let segment = Arc::new(Segment::new(path, number as u64 * self.segment_words));
+        let file = self.files.create(&segment)?;
         self.set(number, Some(Arc::clone(&segment)));
-        Ok(segment)
+        Ok(Filling { number, segment, file })
     }
 
-    /// Removes what an earlier opening has left, as far as it can: what stays is overwritten.
-    pub(super) fn remove_leftovers(&self) {
-        let ColdPlace { disk, directory } = &self.place;
-        let leftovers = disk.list(directory).unwrap_or_default();
-        for file in leftovers.iter().filter(|file| file.is_file && file.name.starts_with("rows-")) {
-            let _ = disk.remove(&directory.join(&file.name));
-        }
+    /// Removes a file in which there is nothing left.
+    fn remove(&self, number: usize, segment: &Arc<Segment>) {
+        self.set(number, None);
+        self.files.remove(segment);
+        self.files.close(segment);
     }
-}
 
-impl Drop for Segments {
-    fn drop(&mut self) {
-        for (_, segment) in self.all() {
-            // What cannot be removed goes with the next opening.
-            let _ = self.place.disk.remove(&segment.path);
-        }
+    /// Removes all files. Those that are open can be read as before.
+    fn remove_all(&self) {
+        self.all().iter().for_each(|(_, segment)| self.files.remove(segment));
         let _ = self.place.disk.remove_dir(&self.place.directory);
     }
 }
@@ -159,7 +209,9 @@ impl Drop for Segments {
 /// Fills the files.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    current: Option<(usize, Arc<Segment>)>,
+    current: Option<Filling>,
+    /// Nothing is written any more.
+    is_closed: bool,
     /// Numbers that no slot names any more.
     free: Vec<usize>,
     /// Numbers of files that are gone, each with the epoch since which that is so.
@@ -167,7 +219,27 @@ pub(super) struct Writer {
     next: usize,
 }
 
+/// The file that is being filled.
+#[derive(Debug)]
+struct Filling {
+    number: usize,
+    segment: Arc<Segment>,
+    file: Arc<dyn File>,
+}
+
 impl Writer {
+    /// Removes all files, and makes none from now on. Called by the one who can say that nobody else has their names yet; once is enough.
+    pub(super) fn close(&mut self, segments: &Segments) {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.current = None;
+            segments.remove_all();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// Appends rows, and returns where each lies.
     pub(super) fn append(&mut self, segments: &Segments, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
         let mut places = Vec::with_capacity(rows.len());
@@ -185,33 +257,37 @@ impl Writer {
         rows: &[Leaving<'_>],
         places: &mut Vec<ColdWord>,
     ) -> io::Result<()> {
+        let words: usize = rows.iter().map(Leaving::len_words).sum();
+        segments.place.check_room(words as u64 * WORD_BYTES)?;
         let mut rest = rows;
         while let [first, ..] = rest {
-            let (number, segment) = self.segment_for(segments, first.len_words() as u64)?;
-            rest = append_to(&segment, number as u64 * SEGMENT_WORDS, rest, places)?;
+            let filling = self.filling_for(segments, first.len_words() as u64)?;
+            rest = filling.append(segments.segment_words, rest, places)?;
         }
         Ok(())
     }
 
     /// Returns a file that has room for a record of so many words.
-    fn segment_for(&mut self, segments: &Segments, len_words: u64) -> io::Result<(usize, Arc<Segment>)> {
-        if let Some((number, segment)) = &self.current
-            && segment.filled_words() + len_words <= SEGMENT_WORDS
-        {
-            return Ok((*number, Arc::clone(segment)));
+    fn filling_for(&mut self, segments: &Segments, len_words: u64) -> io::Result<&Filling> {
+        let has_room =
+            |filling: &Filling| filling.segment.filled_words() + len_words <= segments.segment_words;
+        if !self.current.as_ref().is_some_and(has_room) {
+            let number = self.free.pop().unwrap_or_else(|| {
+                self.next += 1;
+                self.next - 1
+            });
+            let created = segments.create(number).inspect_err(|_| self.free.push(number))?;
+            self.current = Some(created);
         }
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        });
-        let created = segments.create(number).inspect_err(|_| self.free.push(number))?;
-        self.current = Some((number, Arc::clone(&created)));
-        Ok((number, created))
+        match &self.current {
+            Some(filling) => Ok(filling),
+            None => unreachable!("it was made"),
+        }
     }
 
     /// Returns whether the file of this number is the one that is being filled.
     pub(super) fn is_filling(&self, number: usize) -> bool {
-        self.current.as_ref().is_some_and(|(current, _)| *current == number)
+        self.current.as_ref().is_some_and(|current| current.number == number)
     }
 
     pub(super) fn remove_empty(&mut self, segments: &Segments, horizon: Epoch, now: impl FnOnce() -> Epoch) {
@@ -225,37 +301,38 @@ impl Writer {
         if empty.is_empty() {
             return;
         }
-        for (number, segment) in &empty {
-            segments.set(*number, None);
-            let _ = segments.place.disk.remove(&segment.path);
-        }
+        empty.iter().for_each(|(number, segment)| segments.remove(*number, segment));
         let epoch = now();
         self.retired.extend(empty.into_iter().map(|(number, _)| (epoch, number)));
     }
 }
 
-/// Appends as many of the rows as there is room for to a file that begins at `base`. Returns the others.
-fn append_to<'r, 'v>(
-    segment: &Segment,
-    base: u64,
-    rows: &'r [Leaving<'v>],
-    places: &mut Vec<ColdWord>,
-) -> io::Result<&'r [Leaving<'v>]> {
-    let start = segment.filled_words();
-    let (mut bytes, mut end, mut appended) = (Vec::new(), start, Vec::new());
-    for row in rows {
-        let len_words = row.len_words();
-        if end + len_words as u64 > SEGMENT_WORDS {
-            break;
+impl Filling {
+    /// Appends as many of the rows as there is room for. Returns the others.
+    fn append<'r, 'v>(
+        &self,
+        segment_words: u64,
+        rows: &'r [Leaving<'v>],
+        places: &mut Vec<ColdWord>,
+    ) -> io::Result<&'r [Leaving<'v>]> {
+        let Filling { segment, file, .. } = self;
+        let start = segment.filled_words();
+        let (mut bytes, mut end, mut appended) = (Vec::new(), start, Vec::new());
+        for row in rows {
+            let len_words = row.len_words();
+            if end + len_words as u64 > segment_words {
+                break;
+            }
+            let place = segment.first_word + end;
+            row.encode(place, &mut bytes);
+            appended.push(ColdWord::new(place, len_words));
+            end += len_words as u64;
         }
-        row.encode(base + end, &mut bytes);
-        appended.push(ColdWord::new(base + end, len_words));
-        end += len_words as u64;
+        file.write_at(start * WORD_BYTES, &bytes)?;
+        segment.filled_words.store(end, Ordering::Relaxed);
+        segment.live_words.fetch_add(end - start, Ordering::Relaxed);
+        let rest = &rows[appended.len()..];
+        places.extend(appended);
+        Ok(rest)
     }
-    segment.file.write_at(start * WORD_BYTES, &bytes)?;
-    segment.filled_words.store(end, Ordering::Relaxed);
-    segment.live_words.fetch_add(end - start, Ordering::Relaxed);
-    let rest = &rows[appended.len()..];
-    places.extend(appended);
-    Ok(rest)
 }

@@ -68,9 +68,8 @@ pub(crate) fn run<E: Engine>(plan: &Plan) -> Outcome {
         ..EpochOptions::default()
     };
     options.memory_limit_bytes = plan.memory_limit_bytes;
-    options.cold_place = plan
-        .leaves_memory
-        .then(|| ColdPlace { disk: Arc::new(SimulatedDisk::new()), directory: PathBuf::from("/cold") });
+    options.cold_place =
+        plan.leaves_memory.then(|| ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold")));
     let engine = E::start(options);
     let stores: Vec<Arc<E::Store>> =
         (1..=plan.stores).map(|id| engine.new_store(TableId(id as u32)).unwrap()).collect();

@@ -1,0 +1,109 @@
+//! The files of cold rows that are open: so many at most, however many there are.
+//!
+//! One that was read since its turn came last stays open for another round.
+//!
+//! When the process may open no more files, one of these is closed for the one that is needed: where there are more than a few, rows can be
+//! read back whatever the rest of the program has open.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ensilo_disk::{Disk, File, is_out_of_handles};
+
+use super::segments::Segment;
+
+/// How many files are open at most, beside the one that is being filled, and those that are being read as they are closed here.
+pub(super) const OPEN_FILES_MAX: usize = 64;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    disk: Arc<dyn Disk>,
+    /// Held while a file is opened, closed or removed.
+    open: Mutex<VecDeque<Arc<Segment>>>,
+}
+
+impl OpenFiles {
+    pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
+        OpenFiles { disk, open: Mutex::default() }
+    }
+
+    /// Creates the file of a segment.
+    pub(super) fn create(&self, segment: &Arc<Segment>) -> io::Result<Arc<dyn File>> {
+        let mut open = self.lock();
+        let path = segment.path();
+        if self.disk.exists(path)? {
+            self.disk.remove(path)?;
+        }
+        self.add(&mut open, segment, |disk| disk.create_cached(path))
+    }
+
+    /// Returns the file of a segment, which is opened if it is not.
+    ///
+    /// # Errors
+    /// `NotFound` for one that was removed; those of the system.
+    pub(super) fn get(&self, segment: &Arc<Segment>) -> io::Result<Arc<dyn File>> {
+        if let Some(file) = segment.file() {
+            return Ok(file);
+        }
+        let mut open = self.lock();
+        match segment.file() {
+            // Another thread has opened it meanwhile.
+            Some(file) => Ok(file),
+            // By its name, another one may be found.
+            None if segment.is_removed() => Err(io::ErrorKind::NotFound.into()),
+            None => self.add(&mut open, segment, |disk| disk.open_cached(segment.path())),
+        }
+    }
+
+    /// Removes the file of a segment. Who has it open, or finds it open here, can go on reading.
+    pub(super) fn remove(&self, segment: &Segment) {
+        let _open = self.lock();
+        if segment.set_removed() {
+            // What cannot be removed goes with the next opening.
+            let _ = self.disk.remove(segment.path());
+        }
+    }
+
+    /// Closes the file of a segment that was removed.
+    pub(super) fn close(&self, segment: &Arc<Segment>) {
+        let mut open = self.lock();
+        open.retain(|other| !Arc::ptr_eq(other, segment));
+        segment.set_file(None);
+    }
+
+    fn add(
+        &self,
+        open: &mut VecDeque<Arc<Segment>>,
+        segment: &Arc<Segment>,
+        mut to_open: impl FnMut(&dyn Disk) -> io::Result<Box<dyn File>>,
+    ) -> io::Result<Arc<dyn File>> {
+        while open.len() >= OPEN_FILES_MAX {
+            close_one(open);
+        }
+        let file: Arc<dyn File> = loop {
+            match to_open(&*self.disk) {
+                Err(error) if is_out_of_handles(&error) && close_one(open) => {}
+                opened => break opened?.into(),
+            }
+        };
+        segment.set_file(Some(Arc::clone(&file)));
+        open.push_back(Arc::clone(segment));
+        Ok(file)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Segment>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the file that was not read for the longest time, about. False if none is open.
+fn close_one(open: &mut VecDeque<Arc<Segment>>) -> bool {
+    let not_read = open.iter().position(|segment| !segment.take_was_read());
+    // Those in front of it were read.
+    open.rotate_left(not_read.unwrap_or(0));
+    let closed = open.pop_front();
+    closed.iter().for_each(|segment| segment.set_file(None));
+    closed.is_some()
+}
