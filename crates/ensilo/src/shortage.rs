@@ -43,7 +43,7 @@ impl Shortage {
     /// The same for what is done outside of requests, without a pin.
     pub(crate) fn ends_by_eviction<E: Engine>(&mut self, engine: &E) -> bool {
         let evicts = self.may_evict(engine);
-        if evicts && engine.collect_orphaned() != Remains::Now {
+        if evicts && engine.collect_orphaned() != Remains::Now && engine.trim_orphaned() == 0 {
             thread::sleep(EVICTION_WAIT);
         }
         evicts

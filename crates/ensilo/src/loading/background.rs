@@ -71,7 +71,7 @@ impl<E: Engine> Background<E> {
         while !self.shared.state.is_stopped() && !self.load_rest() {
             self.shared.state.pause(MEMORY_INTERVAL);
         }
-        lock(&self.shared.hands).clear();
+        self.shared.let_hands_go();
     }
 
     /// Loads what there is, block by block, by as many threads as there are to be.

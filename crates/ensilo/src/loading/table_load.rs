@@ -41,6 +41,13 @@ pub(super) struct LoadShared<E: Engine> {
     pub(super) hands: Mutex<Vec<Hand>>,
 }
 
+impl<E: Engine> LoadShared<E> {
+    /// Gives back what idle hands hold: the memory of rows that they have loaded, and that have left memory since.
+    pub(super) fn let_hands_go(&self) {
+        lock(&self.hands).clear();
+    }
+}
+
 /// What a thread needs to load a block.
 pub(super) struct Hand {
     participant: Participant,
@@ -149,7 +156,8 @@ impl<E: Engine> TableLoad<E> {
 
     fn load_claimed(&self, block: &LoadBlock) -> Result<()> {
         let mut claim = Claim { load: self, block, is_loaded: false };
-        self.with_hand(|hand| self.put_rows(hand, &block.block))?;
+        let put = self.with_hand(|hand| self.put_rows(hand, &block.block));
+        put.inspect_err(|_| self.shared.let_hands_go())?;
         claim.is_loaded = true;
         if self.is_counted {
             self.shared.state.note_blocks(1, block.block.bytes as u64);
@@ -256,6 +264,8 @@ impl<E: Engine> TableLoad<E> {
                 break;
             }
             E::reached(Failpoint::TableRowsLoaded);
+            // What rows leave of their memory is for the entries.
+            self.shared.let_hands_go();
             let LoadShared { engine, records, state, threads, .. } = &*self.shared;
             let is_stopped = || self.check_going().is_err();
             let rebuild =

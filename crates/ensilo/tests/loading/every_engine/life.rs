@@ -132,6 +132,31 @@ fn rows_are_loaded_within_the_memory_limit() {
 }
 
 #[test]
+fn tables_with_indexes_are_loaded_within_the_memory_limit_where_rows_leave_memory() {
+    if !<Engine as ensilo::Engine>::EVICTS {
+        return;
+    }
+    let hold = Hold::new();
+    let disk = left_behind(16_000, 1);
+    let limited = |options: Options| options.memory_limit_bytes(10 << 20);
+    let db = open(limited(loading()), &disk).unwrap();
+    hold.release();
+    db.wait_until_loaded().unwrap();
+    let by_name = people(&db).index::<String>("by_name").unwrap();
+    for id in (0..16_000).filter(|&id| is_key(id)).step_by(37) {
+        let found = db.transact(|tx| by_name.get(tx, &format!("name {id}")));
+        assert_eq!(found.unwrap(), Some(person(id)));
+    }
+    assert!(db.statistics().unwrap().memory.evicted_rows > 0);
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open(limited(options()), &Arc::new(disk.kill())).unwrap();
+    let people = db.open_dynamic_table("person").unwrap();
+    let check = db.read_stale(|tx| people.check_index(tx, "by_group"));
+    assert!(check.unwrap().is_whole());
+}
+
+#[test]
 fn row_ids_go_on_behind_those_that_are_not_loaded() {
     #[derive(Clone, Debug, PartialEq, Row)]
     #[row(table = "event")]
