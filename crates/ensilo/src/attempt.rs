@@ -26,6 +26,9 @@ const UNPROTECTED_ATTEMPTS: u32 = 6;
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;
 
+/// After so many attempts that have found no memory, where rows leave it, a reader gets a snapshot of its own.
+const ROOMLESS_READERS: u32 = 3;
+
 /// One request at a time gets ahead. Another one waits for its turn in steps of this, and no longer than
 /// that: it may take as long as the closure of the first does.
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
@@ -312,15 +315,16 @@ pub(crate) fn run_reader_on<E: Engine, R>(
     mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
-    let (mut attempt, mut shortage) = (0, Shortage::default());
+    let (mut attempt, mut shortages) = (0, 0);
     while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
         match attempt_reader(worker, &mut body) {
             Ok(visible) => return Ok(visible),
-            // A snapshot would have to read the same rows back.
-            Err(undone)
-                if E::EVICTS
-                    && undone.is_out_of_memory()
-                    && shortage.ends_by(shared, || shared.free_memory(worker)) => {}
+            Err(undone) if E::EVICTS && undone.is_out_of_memory() && shortages < ROOMLESS_READERS => {
+                shortages += 1;
+                shared.free_memory(worker);
+            }
+            // A snapshot leaves rows on the disk that are there.
+            Err(undone) if E::EVICTS && undone.is_out_of_memory() => break,
             // A snapshot remembers nothing of what it has read.
             Err(undone) if E::SNAPSHOTS && undone.is_too_large() => break,
             Err(undone) => {

@@ -1,16 +1,17 @@
 //! What is tried again where there is no memory.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Remains};
 
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// How often what finds no memory is tried again where rows leave memory: a request that needs more than there is at
-/// once comes to its end.
+/// How often, and for how long, what finds no memory is tried again where rows leave memory: a request that needs more
+/// than there is at once comes to its end. Attempts that fail fast, since others take what is freed, are not the end.
 const EVICTION_ATTEMPTS: u32 = 100;
+const EVICTION_TIME: Duration = Duration::from_secs(1);
 
 /// How long it waits until rows have left, if there was nothing to be freed.
 const EVICTION_WAIT: Duration = Duration::from_millis(5);
@@ -19,6 +20,7 @@ const EVICTION_WAIT: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(crate) struct Shortage {
     attempts: u32,
+    since: Option<Instant>,
 }
 
 impl Shortage {
@@ -51,7 +53,9 @@ impl Shortage {
 
     fn may_evict<E: Engine>(&mut self, engine: &E) -> bool {
         self.attempts += 1;
-        self.attempts <= EVICTION_ATTEMPTS && engine.evicts()
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let is_early = self.attempts <= EVICTION_ATTEMPTS || since.elapsed() < EVICTION_TIME;
+        is_early && engine.evicts()
     }
 }
 

@@ -210,6 +210,28 @@ fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
     assert_eq!(db.transact(|tx| accounts.get(tx, 77)).unwrap(), Some(long(77, 0)));
 }
 
+#[test]
+fn readers_read_more_than_fits_and_leave_it_where_it_is() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    let all: Vec<_> = (0..ROWS).map(|id| long(id, 0)).collect();
+    let before = db.statistics().unwrap().memory.loaded_rows;
+    let rows = |rows: Vec<Account>| assert!(rows == all, "{} rows of {ROWS}", rows.len());
+    let in_time = |read: &dyn Fn() -> ensilo::Result<Vec<Account>>| {
+        (0..200).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            read().ok()
+        })
+    };
+    rows(in_time(&|| db.read_stale(|tx| accounts.scan().rows(tx))).unwrap());
+    let loaded = db.statistics().unwrap().memory.loaded_rows - before;
+    assert!(loaded < 100, "{loaded} rows came back to memory");
+    rows(db.read(|tx| accounts.scan().rows(tx)).unwrap());
+    let by_key =
+        db.read_stale(|tx| (0..ROWS).map(|id| accounts.get(tx, id)).collect::<ensilo::Result<Vec<_>>>());
+    rows(by_key.unwrap().into_iter().flatten().collect());
+}
+
 /// A row that takes a block beside the chunks of memory.
 fn large(id: u32) -> Account {
     Account { note: "y".repeat(100 << 10), ..long(id, 1) }

@@ -1,4 +1,5 @@
-//! A read-only transaction on a safe snapshot: it is not tracked, and conflicts with nobody.
+//! A read-only transaction on a safe snapshot: it is not tracked, and conflicts with nobody. Cold rows stay where they are, so that it needs no
+//! memory for them, however many it reads.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -8,6 +9,7 @@ use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Stor
 use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 
+use crate::cold::{ColdRecord, Newest};
 use crate::context::{Context, FoundEntry, KeyAt};
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
@@ -61,21 +63,42 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         store: &ErmiaStore,
         oid: Oid,
         key: &[u8],
-    ) -> Result<Option<Version<I>>, Abort> {
+    ) -> Result<Option<ShownRow<I>>, Abort> {
         let _indirection = crate::region::indirection();
-        let newest = store.newest::<I>(oid, self.shared, &self.guard);
-        let newest = newest.map_err(|reason| Abort::new(reason, store.id(), key))?;
+        let newest = self.find_newest(store, oid, key)?;
         if newest.is_none() {
             // The record is dead: its deletion was committed before the snapshot. The index may not say so yet.
             self.context.latest_miss = self.begin.before();
         }
-        let seen = Version::visible_from(newest, &self.shared.table, self.begin);
-        let Some((version, stamp)) = seen else { return Ok(None) };
+        let Some((row, stamp)) = self.shown_of(newest) else { return Ok(None) };
         self.context.latest_read = self.context.latest_read.max(stamp);
+        let is_deletion = row.is_deletion();
         if I::RECORDS_HISTORY {
-            self.context.record_read(store.id(), key, stamp, version.is_deletion());
+            self.context.record_read(store.id(), key, stamp, is_deletion);
         }
-        Ok(Some(version).filter(|row| !row.is_deletion()))
+        Ok(Some(row).filter(|_| !is_deletion))
+    }
+
+    #[inline]
+    fn find_newest(&self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Result<Option<Newest<I>>, Abort> {
+        let newest = store.find_newest::<I>(oid, self.shared.cold.as_ref());
+        newest.map_err(|_| Abort::new(AbortReason::RowUnreadable, store.id(), key))
+    }
+
+    /// Returns what the snapshot shows of a record with this newest version, and its stamp.
+    #[inline]
+    fn shown_of(&self, newest: Option<Newest<I>>) -> Option<(ShownRow<I>, Stamp)> {
+        match newest? {
+            Newest::InMemory(version) => {
+                let shown = Version::visible_from(Some(version), &self.shared.table, self.begin);
+                shown.map(|(version, stamp)| (ShownRow::InMemory(version), stamp))
+            }
+            // Everybody sees it: C1 of `cold`.
+            Newest::Cold(record, _) => {
+                let stamp = record.stamp();
+                Some((ShownRow::Cold(record), stamp))
+            }
+        }
     }
 
     /// Notes that keys are missing in a node.
@@ -99,8 +122,8 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
             Lookup::Found(value) => {
                 // SAFETY: the value was read from the store's index, under a pin.
                 let oid = unsafe { Oid::from_index_value(value) };
-                if let Some(version) = self.see(store, oid, key)? {
-                    return self.add_found(store, oid, version).map(Some);
+                if let Some(row) = self.see(store, oid, key)? {
+                    return self.add_found(store, oid, &row).map(Some);
                 }
             }
             // SAFETY: the node was reported under the snapshot's guard.
@@ -112,8 +135,12 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         Ok(None)
     }
 
-    fn add_found(&mut self, store: &ErmiaStore, oid: Oid, version: Version<I>) -> Result<ErmiaHandle, Abort> {
-        let entry = FoundEntry { store: store.into(), oid, version: Some(version), key: KeyAt::default() };
+    fn add_found(&mut self, store: &ErmiaStore, oid: Oid, row: &ShownRow<I>) -> Result<ErmiaHandle, Abort> {
+        let version = match *row {
+            ShownRow::InMemory(version) => Some(version),
+            ShownRow::Cold(_) => None,
+        };
+        let entry = FoundEntry { store: store.into(), oid, version, key: KeyAt::default() };
         let at = self.context.found.push(entry, &mut self.context.held)?;
         Ok(ErmiaHandle { number: self.context.number, at })
     }
@@ -154,10 +181,15 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         assert!(self.has_found(found), "a handle of another transaction");
         let found = self.context.found[found.at as usize];
         // SAFETY: the engine keeps all of its stores.
-        self.check(unsafe { found.store.as_ref() })?;
-        match found.version {
-            Some(version) => Ok(decode(version.row())),
-            None => unreachable!("a snapshot writes nothing"),
+        let store = unsafe { found.store.as_ref() };
+        self.check(store)?;
+        if let Some(version) = found.version {
+            return Ok(decode(version.row()));
+        }
+        let newest = self.find_newest(store, found.oid, &[])?;
+        match self.shown_of(newest) {
+            Some((row, _)) => Ok(row.read(decode)),
+            None => unreachable!("what the snapshot has shown stays as long as it does"),
         }
     }
 
@@ -192,6 +224,31 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
 
     fn largest_epoch_seen(&self) -> Epoch {
         self.context.epoch_seen()
+    }
+}
+
+/// What a snapshot shows of a record.
+#[derive(Debug)]
+pub(crate) enum ShownRow<I: Isolation> {
+    InMemory(Version<I>),
+    Cold(ColdRecord),
+}
+
+impl<I: Isolation> ShownRow<I> {
+    fn is_deletion(&self) -> bool {
+        match self {
+            ShownRow::InMemory(version) => version.is_deletion(),
+            ShownRow::Cold(_) => false,
+        }
+    }
+
+    /// Computes a value from the row.
+    #[inline]
+    pub(crate) fn read<R>(&self, read: impl FnOnce(RowRef<'_>) -> R) -> R {
+        match self {
+            ShownRow::InMemory(version) => read(version.row()),
+            ShownRow::Cold(record) => record.read(read),
+        }
     }
 }
 
@@ -230,16 +287,16 @@ where
         }
         // SAFETY: the value was read from the store's index, under a pin.
         let oid = unsafe { Oid::from_index_value(value) };
-        let version = match self.snapshot.see(self.store, oid, key) {
-            Ok(Some(version)) => version,
+        let row = match self.snapshot.see(self.store, oid, key) {
+            Ok(Some(row)) => row,
             Ok(None) => return ControlFlow::Continue(()),
             Err(abort) => {
                 self.failed = Some(abort);
                 return ControlFlow::Break(());
             }
         };
-        let value = (self.decode)(key, version.row());
-        match self.snapshot.add_found(self.store, oid, version) {
+        let value = row.read(|row| (self.decode)(key, row));
+        match self.snapshot.add_found(self.store, oid, &row) {
             Ok(found) => {
                 let flow = (self.each)(found, value);
                 if I::RECORDS_HISTORY && flow.is_break() {

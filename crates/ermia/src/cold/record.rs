@@ -4,6 +4,7 @@ use std::io;
 
 use crc_fast::{CrcAlgorithm, Digest};
 use ensilo_engine::{RowRef, TableId};
+use ensilo_sync::atomic::AtomicU64;
 
 use super::word::ColdWord;
 use crate::stamp::Stamp;
@@ -105,6 +106,12 @@ impl ColdRecord {
         &self.0[HEAD_WORDS * WORD_BYTES..][..self.len_bytes()]
     }
 
+    /// Computes a value from the row.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(RowRef<'_>) -> R) -> R {
+        let words: Vec<_> = self.words().map(AtomicU64::new).collect();
+        read(RowRef::new(&words, self.len_bytes()))
+    }
+
     /// Returns the row's words.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
         (HEAD_WORDS..self.0.len() / WORD_BYTES).map(|at| self.word(at))
@@ -120,8 +127,6 @@ fn checksum(place: u64, bytes: &[u8]) -> u32 {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use ensilo_sync::atomic::AtomicU64;
-
     use super::*;
 
     fn encoded(place: u64) -> Vec<u8> {

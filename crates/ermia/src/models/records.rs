@@ -149,8 +149,8 @@ fn run_program<I: Isolation>(
         Program::Snapshot(records) => {
             let mut snapshot = first.begin_snapshot();
             let row = |record: usize| {
-                let version = snapshot.see(&stage.store, oids[record], b"key").unwrap();
-                Deed::Saw(record, version.map(|version| version.row().word(0)))
+                let row = snapshot.see(&stage.store, oids[record], b"key").unwrap();
+                Deed::Saw(record, row.map(|row| row.read(|row| row.word(0))))
             };
             vec![Some(records.iter().copied().map(row).collect())]
         }
