@@ -39,6 +39,10 @@
 //! |---|---|---|---|
 //! | `[cold]` | a slot becomes cold, AcqRel | it is found, Acquire | the write of the record, and the last use of the version in memory |
 //! | `[warm]` | a version is read back, Release | `[head]` | its header and row |
+//!
+//! # Models
+//! `models/cold.rs` runs a row that leaves memory beside one that uses it under loom, with mistakes that it finds; stress runs whose histories are
+//! checked let every row leave that nobody uses (`Isolation::EVICTS_ALL`).
 
 mod at_rest;
 mod clean;

@@ -4,6 +4,8 @@
 //! threads is run, with what weak memory allows, on records that are found without an index. Under shuttle random orders of longer
 //! transactions are run, with the index. The code is the product's; each model first finds steps that were left out on purpose.
 
+#[cfg(loom)]
+mod cold;
 #[cfg(shuttle)]
 mod keys;
 #[cfg(loom)]
@@ -20,9 +22,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo_engine::TableId;
+#[cfg(loom)]
+use std::path::PathBuf;
+
+use ensilo_engine::{ColdPlace, TableId};
 use ensilo_epoch::{Advance, EpochOptions, Epochs, Participant};
 use ensilo_slab::Pool;
+#[cfg(loom)]
+use ensilo_test_disk::SimulatedDisk;
 
 use crate::context::Context;
 use crate::garbage::Garbage;
@@ -31,6 +38,8 @@ use crate::planted::{Step, leave_out};
 use crate::shared::ErmiaShared;
 use crate::snapshot::Snapshot;
 use crate::store::ErmiaStore;
+#[cfg(loom)]
+use crate::store::lock;
 use crate::transaction::Transaction;
 
 /// An engine's shared part, and one store.
@@ -42,13 +51,26 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
+        Stage::with(None)
+    }
+
+    /// The same, with rows that may leave memory.
+    #[cfg(loom)]
+    fn with_cold_rows() -> Stage {
+        let place = ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold"));
+        let stage = Stage::with(Some(place));
+        lock(&stage.shared.stores).insert(TableId(1), Arc::clone(&stage.store));
+        stage
+    }
+
+    fn with(cold_place: Option<ColdPlace>) -> Stage {
         let options = EpochOptions {
             epoch_interval: Duration::from_millis(1),
             epochs_per_snapshot: 2,
             advance: Advance::Manual,
             ..EpochOptions::default()
         };
-        let shared = Arc::new(ErmiaShared::new(Epochs::new(options, Pool::new(None)), 100, None));
+        let shared = Arc::new(ErmiaShared::new(Epochs::new(options, Pool::new(None)), 100, cold_place));
         let participant = shared.epochs.participant();
         let store = ErmiaStore::new(TableId(1), &shared.epochs, &participant.pin());
         drop(participant);
