@@ -26,9 +26,6 @@ const UNPROTECTED_ATTEMPTS: u32 = 6;
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;
 
-/// After so many attempts that have found no memory, where rows leave it, a reader gets a snapshot of its own.
-const ROOMLESS_READERS: u32 = 3;
-
 /// One request at a time gets ahead. Another one waits for its turn in steps of this, and no longer than
 /// that: it may take as long as the closure of the first does.
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
@@ -314,19 +311,35 @@ pub(crate) fn run_reader_on<E: Engine, R>(
     worker: &mut ThreadWorker<E>,
     mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
+    let mut shortage = Shortage::default();
+    loop {
+        match read_present(shared, worker, &mut body) {
+            Err(undone)
+                if E::EVICTS
+                    && undone.is_out_of_memory()
+                    && shortage.ends_by(shared, || shared.free_memory(worker)) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Some attempts whose reads are validated, and then one on a snapshot of its own.
+fn read_present<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    worker: &mut ThreadWorker<E>,
+    body: &mut impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+) -> Outcome<R> {
     let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
-    let (mut attempt, mut shortages) = (0, 0);
+    let mut attempt = 0;
     while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
-        match attempt_reader(worker, &mut body) {
+        match attempt_reader(worker, body) {
             Ok(visible) => return Ok(visible),
-            Err(undone) if E::EVICTS && undone.is_out_of_memory() && shortages < ROOMLESS_READERS => {
-                shortages += 1;
-                shared.free_memory(worker);
+            // A snapshot remembers nothing of what it has read, and leaves rows on the disk that are there.
+            Err(undone)
+                if E::SNAPSHOTS && (undone.is_too_large() || (E::EVICTS && undone.is_out_of_memory())) =>
+            {
+                break;
             }
-            // A snapshot leaves rows on the disk that are there.
-            Err(undone) if E::EVICTS && undone.is_out_of_memory() => break,
-            // A snapshot remembers nothing of what it has read.
-            Err(undone) if E::SNAPSHOTS && undone.is_too_large() => break,
             Err(undone) => {
                 attempt += 1;
                 await_next_attempt(shared, worker, attempt, retries, undone)?;

@@ -38,6 +38,19 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! In a directory, with a limit beyond which rows leave memory:
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use ensilo::ermia::Ermia;
+//! # use ensilo::{Database, Result, disk::RealDisk, generic};
+//! # fn open() -> Result<generic::Database<Ermia>> {
+//! let options = Database::options().memory_limit_bytes(1 << 30).checkpoint_at_close(true);
+//! let db: generic::Database<Ermia> = options.open_with(Arc::new(RealDisk), "inventory")?;
+//! # Ok(db)
+//! # }
+//! ```
 
 #[doc(inline)]
 pub use ensilo_ermia::{Ermia, Isolation, Serializable, SnapshotIsolation};

@@ -254,7 +254,11 @@ impl fmt::Display for Error {
         match self {
             Error::Aborted(abort) => abort.fmt(f),
             Error::OutOfMemory(abort) => {
-                write!(f, "{abort}; delete rows or drop tables, or open the database with a larger limit")
+                write!(
+                    f,
+                    "{abort}; delete rows or drop tables, split what reads or writes very much, or open the database \
+                     with a larger limit"
+                )
             }
             Error::TransactionTooLarge(abort) => {
                 write!(f, "{abort}: at most {TRANSACTION_LIMITS}; split it into several")

@@ -111,11 +111,17 @@ impl Options {
     /// Over [ERMIA's engine](crate::ermia), in a directory, rows that nobody has used lately leave memory for files
     /// in the directory `cold` of the database, and are read back when they are used: then the limit may be smaller
     /// than the data. An eighth of the limit is then for rows of more than 32 KiB and for the arrays that lead to rows,
-    /// in addition to the eighth beside it, so that small rows cannot take all. Trees stay in memory, and so does what a transaction reads until it ends: one that reads more
-    /// than fits ends with [`Error::OutOfMemory`]. No row leaves while a transaction is open that was there when it was
-    /// used last: one that stays open for long keeps what is used meanwhile. A request waits for half a second or so
-    /// until rows have left that it needs the memory of; [`Database::read_stale`](crate::Database::read_stale) and a
-    /// [`Session`](crate::Session) do not. When the database is opened, the entries of its indexes have to fit into twice
+    /// in addition to the eighth beside it, so that small rows cannot take all.
+    ///
+    /// What stays in memory is about 35 bytes of trees and arrays for each row, as much for each entry of an index, and
+    /// longer keys beside that: a million rows with one index need 70 MiB and some for what is in use. So does what a
+    /// transaction reads until it ends: one that reads more than fits ends with [`Error::OutOfMemory`]. Readers
+    /// ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows where they
+    /// are, and remember 40 bytes of each row that they scan until they end, which counts against the limit: a longer scan
+    /// is split into several. No row leaves while a transaction is open that was there when it was used last: one that
+    /// stays open for long keeps what is used meanwhile, and writers beside it may find no memory. A request waits for a
+    /// second or so until rows have left that it needs the memory of; a [`Session`](crate::Session) does not. When the
+    /// database is opened, trees and arrays have to fit into twice
     /// the limit together. The files are of use to this opening alone, and a database that is opened for reading only
     /// has none. They grow only while the disk has free, beside them, what the log and the next checkpoint need; while it
     /// has not, no row leaves, which [`Options::on_event`] reports.

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 const EVICTION_ATTEMPTS: u32 = 100;
 const EVICTION_TIME: Duration = Duration::from_secs(1);
 
+/// Nor are attempts that take long tried as often.
+const EVICTION_TIME_MAX: Duration = Duration::from_secs(3);
+
 /// How long it waits until rows have left, if there was nothing to be freed.
 const EVICTION_WAIT: Duration = Duration::from_millis(5);
 
@@ -32,7 +35,10 @@ impl Shortage {
         shared: &DatabaseShared<E>,
         free: impl FnOnce() -> bool,
     ) -> bool {
-        let evicts = self.may_evict(&*shared.engine) && !shared.is_closed();
+        let may_evict = self.may_evict(&*shared.engine);
+        // What is being loaded makes room for itself, and is waited for to its end.
+        let is_loading = E::EVICTS && shared.loading.state.is_under_way();
+        let evicts = (may_evict || is_loading) && !shared.is_closed();
         if (self.attempts == 1 || evicts) && free() {
             return true;
         }
@@ -45,18 +51,34 @@ impl Shortage {
     /// The same for what is done outside of requests, without a pin.
     pub(crate) fn ends_by_eviction<E: Engine>(&mut self, engine: &E) -> bool {
         let evicts = self.may_evict(engine);
-        if evicts && engine.collect_orphaned() != Remains::Now && engine.trim_orphaned() == 0 {
+        if evicts && !free_orphaned(engine) {
             thread::sleep(EVICTION_WAIT);
+            // Nobody else may move the epoch on, behind which rows can leave: a database that is being opened has no rounds of the log.
+            let epochs = engine.epochs();
+            epochs.advance_past(epochs.global_epoch());
         }
         evicts
     }
 
     fn may_evict<E: Engine>(&mut self, engine: &E) -> bool {
         self.attempts += 1;
-        let since = *self.since.get_or_insert_with(Instant::now);
-        let is_early = self.attempts <= EVICTION_ATTEMPTS || since.elapsed() < EVICTION_TIME;
+        let time = self.since.get_or_insert_with(Instant::now).elapsed();
+        let is_early =
+            time < EVICTION_TIME || (self.attempts <= EVICTION_ATTEMPTS && time < EVICTION_TIME_MAX);
         is_early && engine.evicts()
     }
+}
+
+/// Frees what nobody uses, and lends what lies in heaps that nobody uses, as the collector does, which may not be there yet. Returns
+/// whether there was something to do.
+fn free_orphaned<E: Engine>(engine: &E) -> bool {
+    let remains = engine.collect_orphaned();
+    let trimmed_bytes = engine.trim_orphaned();
+    if engine.take_shortage() {
+        engine.return_lent_memory();
+        engine.lend_orphaned();
+    }
+    remains == Remains::Now || trimmed_bytes > 0
 }
 
 /// Runs this until there is memory for it, as long as rows leave memory. `done` says how far it has come.

@@ -110,20 +110,25 @@ impl ColdRows {
         }
     }
 
-    /// Writes rows, and returns where each lies. They count as cold from now on: whoever does not make use of one
-    /// [forgets](ColdRows::forget) it.
+    /// Writes rows that leave memory, as [`ColdRows::append`] does, and notes whether the disk takes any.
     pub(crate) fn write(&self, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
         if rows.is_empty() {
             // The disk was not asked.
             return Ok(Vec::new());
         }
+        let appended = self.append(rows);
+        self.note_outcome(appended.as_ref().err());
+        appended
+    }
+
+    /// Writes rows, and returns where each lies. They count as cold from now on: whoever does not make use of one
+    /// [forgets](ColdRows::forget) it.
+    fn append(&self, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_closed() {
             return Err(io::Error::other("the database is closed"));
         }
-        let appended = writer.append(&self.segments, rows);
-        self.note_outcome(appended.as_ref().err());
-        let places = appended?;
+        let places = writer.append(&self.segments, rows)?;
         self.counts.rows.fetch_add(places.len() as u64, Ordering::Relaxed);
         Ok(places)
     }

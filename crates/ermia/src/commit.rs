@@ -220,6 +220,7 @@ impl<I: Isolation> Transaction<'_, I> {
             return Err(abort.clone());
         }
         self.check_stores().map_err(|abort| self.doom(abort))?;
+        self.note_misses_of_own();
         if I::SERIALIZABLE {
             self.entry.announce();
             let stamp = self.shared.clock.reader_stamp();
@@ -227,6 +228,7 @@ impl<I: Isolation> Transaction<'_, I> {
             let certified = self.certify(stamp, false);
             if certified.is_ok() {
                 self.note_reads(stamp);
+                self.context.checked_at = stamp;
             }
             self.entry.set_active();
             certified.map_err(|abort| self.doom(abort))?;

@@ -97,6 +97,8 @@ pub(crate) struct Context<I: Isolation> {
     pub(crate) latest_read: Stamp,
     /// The same of a deletion because of which a key was missing, or a later one.
     pub(crate) latest_miss: Stamp,
+    /// Where the transaction was when its caller has concluded something last from what it had seen.
+    pub(crate) checked_at: Stamp,
     pub(crate) counters: Arc<WorkerCounters>,
     /// Of the transaction under way, and of those that have ended, where histories are recorded.
     pub(crate) recording: TransactionRecord,
@@ -127,6 +129,7 @@ impl<I: Isolation> Context<I> {
             held: HeldMemory::new(pool),
             latest_read: Stamp::ZERO,
             latest_miss: Stamp::ZERO,
+            checked_at: Stamp::ZERO,
             counters: Arc::default(),
             recording: TransactionRecord::default(),
             history: Vec::new(),
@@ -234,7 +237,7 @@ impl<I: Isolation> Context<I> {
         self.stores.clear();
         self.lookups.clear();
         self.held.release();
-        (self.latest_read, self.latest_miss) = (Stamp::ZERO, Stamp::ZERO);
+        (self.latest_read, self.latest_miss, self.checked_at) = (Stamp::ZERO, Stamp::ZERO, Stamp::ZERO);
         self.is_open = false;
         if I::RECORDS_HISTORY {
             self.recording = TransactionRecord::default();

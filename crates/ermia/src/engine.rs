@@ -286,6 +286,7 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
 
     fn lend_orphaned(&self) {
         lock(&self.parked).iter().for_each(|state| state.participant.heap().lend(&|| false));
+        self.shared.epochs.pool().lend_parked();
     }
 
     fn return_lent_memory(&self) {

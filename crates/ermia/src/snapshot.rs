@@ -125,6 +125,9 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
                 if let Some(row) = self.see(store, oid, key)? {
                     return self.add_found(store, oid, &row).map(Some);
                 }
+                // The key may have been deleted, have left the index, and be inserted again.
+                let removed = store.index().latest_removal_near(key, &self.guard);
+                self.context.note_removal(removed, self.begin);
             }
             // SAFETY: the node was reported under the snapshot's guard.
             Lookup::Missing(stamp) => unsafe { self.note_miss(stamp) },

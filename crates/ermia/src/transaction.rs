@@ -138,7 +138,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                     unsafe { self.garbage.retire(&self.guard, version) };
                 }
             }
-            None => self.withdraw_insert(write, Stamp::ZERO),
+            None => self.withdraw_insert(write, self.context.checked_at),
         }
     }
 

@@ -97,12 +97,21 @@ impl<I: Isolation> Transaction<'_, I> {
         }
     }
 
-    /// The transaction has taken back a record that it has made: it has missed the key, which may have been deleted before.
+    /// The transaction has made a record: it has missed the key, which may have been deleted before.
     fn note_miss_of_own(&mut self, at: usize) {
         let write = self.context.writes[at];
         let index = Self::store_of(write.store).index();
         let removed = index.latest_removal_near(self.context.key(write.key), &self.guard);
         self.context.note_removal(removed, self.begin);
+    }
+
+    /// The caller concludes something from what the transaction has seen: also from keys that it has missed by inserting them.
+    pub(crate) fn note_misses_of_own(&mut self) {
+        for at in 0..self.context.writes.len() {
+            if self.context.writes[at].before.is_none() {
+                self.note_miss_of_own(at);
+            }
+        }
     }
 
     /// Inserts a row; `false` when the key exists.

@@ -502,3 +502,52 @@ fn a_row_that_loses_the_stamps_of_its_readers_is_found() {
     let (_, committed) = skew_over_a_row_that_leaves_memory::<NoReadersOfCold>();
     assert_eq!(committed, [true, true]);
 }
+
+/// A transaction misses a key by inserting it, gives up, and its caller is told so: whoever inserts the key later comes later.
+fn phantom_by_an_insert_of_one_that_gives_up<I: Isolation>() -> [bool; 2] {
+    let mut stage = Stage::<I>::with(&[("y", 1)]);
+    let (store, [a, b, c, _]) = stage.parts();
+    let mut last = c.begin();
+    assert_eq!(get(&mut last, store, "y"), Some(1));
+    let mut writer = a.begin();
+    let one = ends(set(&mut writer, store, "y", 2), writer);
+    let mut gives_up = b.begin();
+    assert_eq!(get(&mut gives_up, store, "y"), Some(2));
+    insert(&mut gives_up, store, "x", 1).unwrap();
+    gives_up.check().unwrap();
+    gives_up.abort();
+    let other = insert(&mut last, store, "x", 2);
+    [one, ends(other, last)]
+}
+
+#[test]
+fn an_insert_of_a_transaction_that_gives_up_has_missed_the_key() {
+    assert_eq!(phantom_by_an_insert_of_one_that_gives_up::<Recorded>(), [true, false]);
+    assert_eq!(phantom_by_an_insert_of_one_that_gives_up::<RecordedSnapshots>(), [true, true]);
+}
+
+/// Returns the epoch of a deletion, and the last epochs that a snapshot and a transaction say they rely on, which have found the key missing
+/// when it had left the index and was inserted again, or by inserting it.
+fn epochs_behind_a_deletion<I: Isolation>() -> [u64; 3] {
+    let mut stage = Stage::<I>::with(&[("gone", 1)]);
+    let Stage { engine, store, sessions: [a, b, c, _] } = &mut stage;
+    let mut remover = a.begin();
+    delete(&mut remover, store, "gone").unwrap();
+    let deleted = remover.commit().unwrap().epoch;
+    let mut snapshot = b.begin_snapshot();
+    (0..4).for_each(|_| engine.epochs().advance());
+    a.collect();
+    let mut inserter = c.begin();
+    insert(&mut inserter, store, "gone", 2).unwrap();
+    assert_eq!(get(&mut snapshot, store, "gone"), None);
+    [deleted, snapshot.largest_epoch_seen(), inserter.check().unwrap()].map(|epoch| epoch.get())
+}
+
+#[test]
+fn what_was_deleted_before_it_was_found_missing_has_to_be_durable_first() {
+    for [deleted, of_snapshot, of_insert] in
+        [epochs_behind_a_deletion::<Recorded>(), epochs_behind_a_deletion::<RecordedSnapshots>()]
+    {
+        assert!(of_snapshot >= deleted && of_insert >= deleted, "{deleted}, {of_snapshot}, {of_insert}");
+    }
+}

@@ -178,7 +178,7 @@ impl<E: Engine> DatabaseShared<E> {
             Some(load) => with_room(
                 &*self.engine,
                 || self.loading.state.blocks_done(),
-                || load.load_whole(table, &|| Ok(())),
+                || load.load_whole(table, false, &|| Ok(())),
             ),
             None => Ok(()),
         }

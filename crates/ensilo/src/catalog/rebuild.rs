@@ -36,7 +36,7 @@ impl<E: Engine> DatabaseShared<E> {
         let tables: Vec<_> =
             tables.iter().map(|table| &**table).filter(|table| table.load.is_over()).collect();
         let (engine, records) = (&*self.engine, &*self.records);
-        IndexRebuild { engine, records, threads, is_stopped: &|| false }.run(&tables)
+        IndexRebuild { engine, records, threads, may_wait: true, is_stopped: &|| false }.run(&tables)
     }
 }
 
@@ -45,6 +45,8 @@ pub(crate) struct IndexRebuild<'d, E: Engine> {
     pub(crate) engine: &'d E,
     pub(crate) records: &'d RecordCounts,
     pub(crate) threads: usize,
+    /// Whether to wait for rows to leave memory where there is none. Of no use to a caller that is pinned.
+    pub(crate) may_wait: bool,
     /// Whether to end early, with indexes that are of no use.
     pub(crate) is_stopped: &'d (dyn Fn() -> bool + Sync),
 }
@@ -110,10 +112,10 @@ impl<E: Engine> IndexRebuild<'_, E> {
         range: &KeyRange,
     ) -> Result<()> {
         let (mut left, made) = (range.clone(), Cell::new(0));
-        let fill_rest = || {
+        let mut fill_rest = || {
             if (self.is_stopped)() { Ok(()) } else { self.rebuild_from(participant, table, &mut left, &made) }
         };
-        with_room(self.engine, || made.get(), fill_rest)
+        if self.may_wait { with_room(self.engine, || made.get(), fill_rest) } else { fill_rest() }
     }
 
     /// Fills the indexes with the entries of a range of rows, which begins with the row that met an error afterwards,

@@ -77,7 +77,7 @@ impl<Raw: Read> Inner<'_, Raw> {
     #[cold]
     fn load_whole_now(&mut self, table: &TableCore<Raw::Store>) -> Result<()> {
         let Some(load) = table.load.get() else { return Ok(()) };
-        let loaded = load.load_whole(table, &|| self.local.check_control());
+        let loaded = load.load_whole(table, true, &|| self.local.check_control());
         self.loaded(table, loaded)
     }
 

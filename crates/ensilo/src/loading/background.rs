@@ -121,7 +121,7 @@ impl<E: Engine> Background<E> {
             }
             let Some((table, load)) = self.next_table(first) else { return };
             match load.load_next() {
-                Ok(true) => _ = load.load_whole(table, &|| Ok(())),
+                Ok(true) => _ = load.load_whole(table, false, &|| Ok(())),
                 // Other blocks need memory too.
                 Err(Error::OutOfMemory(_)) => return,
                 // What has failed was noted.
@@ -157,7 +157,7 @@ impl<E: Engine> Background<E> {
                 let loaded = with_room(
                     &*self.shared.engine,
                     || self.shared.state.blocks_done(),
-                    || load.load_whole(table, &|| Ok(())),
+                    || load.load_whole(table, false, &|| Ok(())),
                 );
                 is_short |= matches!(loaded, Err(Error::OutOfMemory(_)));
             }

@@ -27,8 +27,9 @@ pub(crate) trait LoadRows<S>: Send + Sync {
     /// each part at most.
     fn load_piece(&self, bounds: KeyBounds<'_>, direction: Direction, blocks_max: usize) -> Result<Piece>;
 
-    /// Loads all rows, and makes the entries of the indexes.
-    fn load_whole(&self, table: &TableCore<S>, control: Control<'_>) -> Result<()>;
+    /// Loads all rows, and makes the entries of the indexes. A caller that `is_pinned` keeps rows in memory: it does not
+    /// wait for some to leave.
+    fn load_whole(&self, table: &TableCore<S>, is_pinned: bool, control: Control<'_>) -> Result<()>;
 
     /// Checks that no block of the table was found damaged, so that it may be written.
     fn check_sound(&self) -> Result<()>;

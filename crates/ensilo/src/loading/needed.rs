@@ -34,7 +34,7 @@ impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
         Ok(piece)
     }
 
-    fn load_whole(&self, table: &TableCore<E::Store>, control: Control<'_>) -> Result<()> {
+    fn load_whole(&self, table: &TableCore<E::Store>, is_pinned: bool, control: Control<'_>) -> Result<()> {
         self.check_sound()?;
         self.is_wanted.store(true, Ordering::Relaxed);
         while self.has_next() {
@@ -46,7 +46,7 @@ impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
             control()?;
             self.load_block(block, control)?;
         }
-        self.finish(table, control)
+        self.finish(table, is_pinned, control)
     }
 
     fn check_sound(&self) -> Result<()> {

@@ -138,6 +138,12 @@ impl LoadState {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Returns whether rows are being loaded in the background, for which there has been memory so far.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let left = lock(&self.left);
+        left.has_more() && !left.is_short_of_memory && !left.is_abandoned && !self.is_stopped()
+    }
+
     /// Returns whether everything is in memory.
     pub(crate) fn is_whole(&self) -> bool {
         lock(&self.left).tables.is_empty()

@@ -252,7 +252,12 @@ impl<E: Engine> TableLoad<E> {
 
     /// Makes the entries of the indexes, and says that the table is loaded. All of its rows are in memory, and
     /// nobody has written to the table if it has indexes.
-    pub(super) fn finish(&self, table: &TableCore<E::Store>, control: Control<'_>) -> Result<()> {
+    pub(super) fn finish(
+        &self,
+        table: &TableCore<E::Store>,
+        is_pinned: bool,
+        control: Control<'_>,
+    ) -> Result<()> {
         while !table.load.is_over() {
             if self.is_finishing.swap(true, Ordering::Acquire) {
                 self.wait_while(|| self.is_finishing.load(Ordering::Relaxed), control)?;
@@ -267,9 +272,13 @@ impl<E: Engine> TableLoad<E> {
             // What rows leave of their memory is for the entries.
             self.shared.let_hands_go();
             let LoadShared { engine, records, state, threads, .. } = &*self.shared;
-            let is_stopped = || self.check_going().is_err();
-            let rebuild =
-                IndexRebuild { engine: &**engine, records, threads: *threads, is_stopped: &is_stopped };
+            let rebuild = IndexRebuild {
+                engine: &**engine,
+                records,
+                threads: *threads,
+                may_wait: !is_pinned,
+                is_stopped: &|| self.check_going().is_err(),
+            };
             rebuild.run(&[table])?;
             self.check_going()?;
             if let Some(reason) = engine.unreadable_rows() {

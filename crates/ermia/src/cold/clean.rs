@@ -30,6 +30,8 @@ const BATCH_LEN: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     current: Option<Cleaning>,
+    /// The disk took nothing the last time.
+    is_refused: bool,
 }
 
 /// A file that is being emptied.
@@ -49,12 +51,14 @@ impl Cleaner {
         cold: &ColdRows,
         state: &mut SessionState<I>,
     ) -> Remains {
-        if !cold.takes_rows() {
+        if !cold.takes_rows() || (self.is_refused && !cold.segments.has_room(PIECE_WORDS)) {
             return Remains::Nothing;
         }
         self.current = self.current.take().or_else(|| cold.wasteful_segment());
         let Some(cleaning) = &mut self.current else { return Remains::Nothing };
-        match cleaning.move_piece(shared, cold, state) {
+        let moved = cleaning.move_piece(shared, cold, state);
+        self.is_refused = moved.is_err();
+        match moved {
             Ok(true) => return Remains::Now,
             // What is left is damaged, or of a store that was dropped: it goes with that.
             Ok(false) => cleaning.segment.leave(),
@@ -152,7 +156,7 @@ fn move_all(
             row: RowRef::new(words, record.len_bytes()),
         })
         .collect();
-    for ((from, _, record, _), to) in moving.iter().zip(cold.write(&rows)?) {
+    for ((from, _, record, _), to) in moving.iter().zip(cold.append(&rows)?) {
         let is_moved = stores.get(&record.table()).and_then(Option::as_ref).is_some_and(|store| {
             let slot = slot_of(store, record, guard);
             // AcqRel: [cold].

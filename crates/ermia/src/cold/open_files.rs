@@ -6,8 +6,9 @@
 //! read back whatever the rest of the program has open.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
 
 use ensilo_disk::{Disk, File, is_out_of_handles};
 
@@ -15,6 +16,10 @@ use super::segments::Segment;
 
 /// How many files are open at most, beside the one that is being filled, and those that are being read as they are closed here.
 pub(super) const OPEN_FILES_MAX: usize = 64;
+
+/// How often a reader waits for a handle that the rest of the program leaves it, and for how long each time.
+const HANDLE_WAITS_MAX: u32 = 1000;
+const HANDLE_WAIT: Duration = Duration::from_millis(10);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -36,7 +41,7 @@ impl OpenFiles {
         if self.disk.exists(path)? {
             self.disk.remove(path)?;
         }
-        self.add(&mut open, segment, |disk| disk.create_cached(path))
+        self.add(&mut open, segment, 0, |disk| disk.create_cached(path))
     }
 
     /// Returns the file of a segment, which is opened if it is not.
@@ -53,7 +58,7 @@ impl OpenFiles {
             Some(file) => Ok(file),
             // By its name, another one may be found.
             None if segment.is_removed() => Err(io::ErrorKind::NotFound.into()),
-            None => self.add(&mut open, segment, |disk| disk.open_cached(segment.path())),
+            None => self.add(&mut open, segment, HANDLE_WAITS_MAX, |disk| disk.open_cached(segment.path())),
         }
     }
 
@@ -77,14 +82,21 @@ impl OpenFiles {
         &self,
         open: &mut VecDeque<Arc<Segment>>,
         segment: &Arc<Segment>,
+        waits_max: u32,
         mut to_open: impl FnMut(&dyn Disk) -> io::Result<Box<dyn File>>,
     ) -> io::Result<Arc<dyn File>> {
         while open.len() >= OPEN_FILES_MAX {
             close_one(open);
         }
+        let mut waits = 0;
         let file: Arc<dyn File> = loop {
             match to_open(&*self.disk) {
                 Err(error) if is_out_of_handles(&error) && close_one(open) => {}
+                // Others take what is closed here: that passes, and the rows are all there.
+                Err(error) if is_out_of_handles(&error) && waits < waits_max => {
+                    waits += 1;
+                    thread::sleep(HANDLE_WAIT);
+                }
                 opened => break opened?.into(),
             }
         };

@@ -131,6 +131,11 @@ impl Segments {
         self.segment_words
     }
 
+    /// Returns whether the disk has room for so many words more, as far as that is known.
+    pub(super) fn has_room(&self, words: u64) -> bool {
+        self.place.check_room(words * WORD_BYTES).is_ok()
+    }
+
     pub(super) fn directory(&self) -> &Path {
         &self.place.directory
     }
