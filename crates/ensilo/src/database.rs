@@ -116,9 +116,10 @@ impl<E: Engine> Database<E> {
     /// It is not tried again and again, however much it reads and whoever writes. A short one is validated
     /// like a transaction, and so a first and a second attempt may meet a conflict. The third one reads a
     /// snapshot that is taken for it, which may wait for up to 10 ms: it meets none, and nobody waits for
-    /// it. So `body` runs three times at most, and what it concludes from reads that do not belong together
-    /// is given up as [`Transaction`] says. Like [`Database::transact`] it returns when everything that
-    /// `body` has read is on disk.
+    /// it. So `body` runs three times at most, and again only where rows that it needs have to be loaded and
+    /// there is no memory for them. What it concludes from reads that do not belong together is given up as
+    /// [`Transaction`] says. Like [`Database::transact`] it returns when everything that `body` has read is on
+    /// disk.
     ///
     /// This is the way to read where the answer has to be current: the caller finds what it, or anybody else,
     /// has committed before the call. Where a state of a moment ago will do, [`Database::read_stale`] costs

@@ -11,8 +11,8 @@
 //! that nobody has read from, and that was not acknowledged, may be lost where later ones are kept, also if it stands before them in the
 //! serial order.
 //!
-//! A snapshot ([`Database::read_stale`](crate::generic::Database::read_stale)) is as old as the epoch, not a second as over Silo. So it may have to
-//! wait until what it shows is stored.
+//! A snapshot ([`Database::read_stale`](crate::generic::Database::read_stale)) is as old as the epoch, not a second as over Silo, unless a
+//! transaction that [reads mostly](crate::generic::Request::read_mostly) is under way. So it may have to wait until what it shows is stored.
 //!
 //! With a [memory limit](crate::Options::memory_limit_bytes) that is smaller than the data, a database in a directory goes on: rows that nobody
 //! has used lately leave memory for the disk, and a transaction that needs one reads it back. How many that are is in the

@@ -4,6 +4,22 @@
 //! threads is run, with what weak memory allows, on records that are found without an index. Under shuttle random orders of longer
 //! transactions are run, with the index. The code is the product's; each model first finds steps that were left out on purpose.
 
+/// Declares a serializable level whose rows leave memory as soon as they may, where they may, with a mistake or without.
+macro_rules! level {
+    ($name:ident, $fault:expr, $docs:literal) => {
+        #[doc = $docs]
+        #[derive(Copy, Clone, Debug)]
+        struct $name;
+
+        impl Isolation for $name {
+            type Dependencies = crate::isolation::Certificates;
+            const SERIALIZABLE: bool = true;
+            const EVICTS_ALL: bool = true;
+            const FAULT: Option<Fault> = $fault;
+        }
+    };
+}
+
 #[cfg(loom)]
 mod cold;
 #[cfg(shuttle)]

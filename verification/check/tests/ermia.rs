@@ -17,7 +17,7 @@ use engine::plan::Plan;
 use engine::stress::run;
 use ensilo_check::IsolationLevel;
 use ensilo_ermia::{Ermia, Isolation};
-use ensilo_txn::AbortReason;
+use ensilo_txn::{AbortReason, EngineStatistics};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a whole number"))
@@ -33,34 +33,40 @@ fn snapshot_plan(seed: u64) -> Plan {
     Plan { isolation: IsolationLevel::SnapshotIsolation, ..plan(seed) }
 }
 
-#[test]
-fn histories_of_random_transactions_are_serializable() {
+/// Runs such plans for as long as was asked for, and checks them. Returns what each has counted.
+fn clean_runs(plan: fn(u64) -> Plan) -> Vec<EngineStatistics> {
     let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
     let first = setting("ENSILO_STRESS_SEED", 1);
-    let mut runs = 0;
-    let mut sums = [0; 6];
-    while runs < 5 || Instant::now() < deadline {
-        let outcome = run::<Ermia<Recorded>>(&plan(first + runs));
+    let mut runs = Vec::new();
+    while runs.len() < 5 || Instant::now() < deadline {
+        let seed = first + runs.len() as u64;
+        let outcome = run::<Ermia<Recorded>>(&plan(seed));
         assert!(
             outcome.is_clean(),
-            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test ermia",
-            first + runs
+            "{outcome}\nreplay: ENSILO_STRESS_SEED={seed} cargo test --profile quick -p ensilo-check --test ermia"
         );
-        runs += 1;
-        let statistics = &outcome.statistics.transactions;
-        let aborts = |reason: AbortReason| statistics.aborts[reason.index()];
+        runs.push(outcome.statistics);
+    }
+    println!("{} runs from seed {first} on", runs.len());
+    runs
+}
+
+#[test]
+fn histories_of_random_transactions_are_serializable() {
+    let mut sums = [0; 6];
+    for EngineStatistics { transactions, .. } in clean_runs(plan) {
+        let aborts = |reason: AbortReason| transactions.aborts[reason.index()];
         let conflicts = [
             AbortReason::ReadValidation,
             AbortReason::NodeValidation,
             AbortReason::KeyExists,
             AbortReason::LockHeld,
         ];
-        let counts = [statistics.commits, statistics.snapshots].into_iter().chain(conflicts.map(aborts));
+        let counts = [transactions.commits, transactions.snapshots].into_iter().chain(conflicts.map(aborts));
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum += count;
         }
     }
-    println!("{runs} runs from seed {first} on");
     println!(
         "commits, snapshots; aborts by read validation, node validation, key exists, lock held: {sums:?}"
     );
@@ -74,24 +80,11 @@ fn cold_plan(seed: u64) -> Plan {
 
 #[test]
 fn histories_over_rows_that_leave_memory_are_serializable() {
-    let deadline = Instant::now() + Duration::from_secs(setting("ENSILO_STRESS_SECONDS", 10));
-    let first = setting("ENSILO_STRESS_SEED", 1);
-    let (mut runs, mut evicted, mut loaded) = (0, 0, 0);
-    while runs < 5 || Instant::now() < deadline {
-        let outcome = run::<Ermia<Recorded>>(&cold_plan(first + runs));
-        assert!(
-            outcome.is_clean(),
-            "{outcome}\nreplay: ENSILO_STRESS_SEED={} cargo test --profile quick -p ensilo-check --test ermia",
-            first + runs
-        );
-        evicted += outcome.statistics.cold.evicted;
-        loaded += outcome.statistics.cold.loaded;
-        runs += 1;
-    }
-    println!(
-        "{runs} runs from seed {first} on; rows that left memory and that came back: {evicted}, {loaded}"
-    );
-    assert!(evicted > 10 * runs && loaded > 10 * runs, "hardly a row has left memory: {evicted}, {loaded}");
+    let runs = clean_runs(cold_plan);
+    let sum = |count: fn(&EngineStatistics) -> u64| runs.iter().map(count).sum::<u64>();
+    let counts = [sum(|run| run.cold.evicted), sum(|run| run.cold.loaded)];
+    println!("rows that left memory and that came back: {counts:?}");
+    assert!(counts.iter().all(|count| *count > 10 * runs.len() as u64), "hardly a row: {counts:?}");
 }
 
 #[test]

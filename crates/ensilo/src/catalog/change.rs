@@ -12,7 +12,6 @@ use super::{Changes, SYSTEM_PREFIX, StoreKind};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::DatabaseShared;
-use crate::shortage::with_room;
 use crate::transaction::Transaction;
 use crate::{Error, Result, attempt, worker};
 
@@ -175,11 +174,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Waits until all of a table is in memory: its indexes are about to change, or their set.
     pub(super) fn load_whole(&self, table: &TableCore<E::Store>) -> Result<()> {
         match table.load.get() {
-            Some(load) => with_room(
-                &*self.engine,
-                || self.loading.state.blocks_done(),
-                || load.load_whole(table, false, &|| Ok(())),
-            ),
+            Some(load) => load.load_whole(table, false, &|| Ok(())),
             None => Ok(()),
         }
     }

@@ -63,7 +63,7 @@ impl<E: Engine> Database<E> {
         durable.backup::<E>(target.as_ref(), statistics.memory.live_bytes + statistics.cold.row_bytes)
     }
 
-    /// Waits until all rows are in memory, and the entries of all indexes, of a database that was opened with
+    /// Waits until all rows are loaded, and the entries of all indexes are made, of a database that was opened with
     /// [`Options::answer_while_loading`](crate::Options::answer_while_loading). Any other one has them when it is
     /// opened, and the call returns at once.
     ///

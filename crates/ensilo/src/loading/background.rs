@@ -16,7 +16,6 @@ use crate::catalog::table_core::TableCore;
 use crate::closing::FirstPanic;
 use crate::durable::{RecoveryHook, RecoveryProgress};
 use crate::mutex::lock;
-use crate::shortage::with_room;
 
 /// Where memory has ended, the background looks so often whether there is some.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(200);
@@ -154,11 +153,7 @@ impl<E: Engine> Background<E> {
         let mut is_short = false;
         for (table, load) in &self.tables {
             if !table.load.is_over() {
-                let loaded = with_room(
-                    &*self.shared.engine,
-                    || self.shared.state.blocks_done(),
-                    || load.load_whole(table, false, &|| Ok(())),
-                );
+                let loaded = load.load_whole(table, false, &|| Ok(()));
                 is_short |= matches!(loaded, Err(Error::OutOfMemory(_)));
             }
         }

@@ -9,6 +9,7 @@ use super::cell::{Control, LoadRows, Piece};
 use super::table_blocks::{LoadBlock, begun_by};
 use super::table_load::TableLoad;
 use crate::catalog::table_core::TableCore;
+use crate::shortage::with_room;
 use crate::{Error, Result};
 
 impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
@@ -35,18 +36,11 @@ impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
     }
 
     fn load_whole(&self, table: &TableCore<E::Store>, is_pinned: bool, control: Control<'_>) -> Result<()> {
-        self.check_sound()?;
-        self.is_wanted.store(true, Ordering::Relaxed);
-        while self.has_next() {
-            control()?;
-            self.load_next()?;
+        let load = || self.load_all(table, is_pinned, control);
+        if is_pinned {
+            return load();
         }
-        // What others have taken, and what they have failed to load.
-        for block in self.blocks.all() {
-            control()?;
-            self.load_block(block, control)?;
-        }
-        self.finish(table, is_pinned, control)
+        with_room(&*self.shared.engine, || self.shared.state.blocks_done(), load)
     }
 
     fn check_sound(&self) -> Result<()> {
@@ -65,6 +59,22 @@ impl<E: Engine> LoadRows<E::Store> for TableLoad<E> {
 }
 
 impl<E: Engine> TableLoad<E> {
+    /// Loads what is left of the table, and makes the entries of its indexes.
+    fn load_all(&self, table: &TableCore<E::Store>, is_pinned: bool, control: Control<'_>) -> Result<()> {
+        self.check_sound()?;
+        self.is_wanted.store(true, Ordering::Relaxed);
+        while self.has_next() {
+            control()?;
+            self.load_next()?;
+        }
+        // What others have taken, and what they have failed to load.
+        for block in self.blocks.all() {
+            control()?;
+            self.load_block(block, control)?;
+        }
+        self.finish(table, is_pinned, control)
+    }
+
     /// Loads the blocks of a run with which a scan of the range begins that goes up.
     fn load_run_up(
         &self,

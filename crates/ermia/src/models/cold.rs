@@ -7,28 +7,12 @@ use loom::thread;
 use super::records::{explore, look};
 use super::{Stage, fails};
 use crate::cold::Evictor;
-use crate::isolation::{Certificates, Fault, Isolation};
+use crate::isolation::{Fault, Isolation};
 use crate::session::SessionState;
 
-/// Declares a level whose rows leave memory as soon as they may.
-macro_rules! evicting {
-    ($name:ident, $fault:expr, $docs:literal) => {
-        #[doc = $docs]
-        #[derive(Copy, Clone, Debug)]
-        struct $name;
-
-        impl Isolation for $name {
-            type Dependencies = Certificates;
-            const SERIALIZABLE: bool = true;
-            const EVICTS_ALL: bool = true;
-            const FAULT: Option<Fault> = $fault;
-        }
-    };
-}
-
-evicting!(Evicting, None, "The product, but for the haste.");
-evicting!(EvictingUsed, Some(Fault::EvictUsed), "Rows leave while others may have found them.");
-evicting!(KeepingMarks, Some(Fault::KeepMark), "Who uses a row leaves the mark there.");
+level!(Evicting, None, "The product, but for the haste.");
+level!(EvictingUsed, Some(Fault::EvictUsed), "Rows leave while others may have found them.");
+level!(KeepingMarks, Some(Fault::KeepMark), "Who uses a row leaves the mark there.");
 
 /// Lets the row leave memory, or tries to, while a transaction looks at it twice and overwrites it. It `is_marked` before that, or beside it.
 fn a_row_leaves_beside_a_transaction<I: Isolation>(is_marked: bool) {

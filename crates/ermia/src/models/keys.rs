@@ -12,7 +12,7 @@ use shuttle::thread;
 
 use super::serial_order::{Deed, is_serializable};
 use super::{ModelSession, Stage, fails, fails_without};
-use crate::isolation::{Certificates, Fault, Isolation, Serializable, SnapshotIsolation};
+use crate::isolation::{Fault, Isolation, Serializable, SnapshotIsolation};
 use crate::planted::Step;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
@@ -200,29 +200,14 @@ fn explore(schedules: usize, model: impl Fn() + Copy + Send + Sync + 'static) {
     shuttle::check_random(model, schedules / 2);
 }
 
-/// Declares a level with a mistake.
-macro_rules! mistaken {
-    ($name:ident, $fault:ident, $docs:literal) => {
-        #[doc = $docs]
-        #[derive(Copy, Clone, Debug)]
-        struct $name;
-
-        impl Isolation for $name {
-            type Dependencies = Certificates;
-            const SERIALIZABLE: bool = true;
-            const FAULT: Option<Fault> = Some(Fault::$fault);
-        }
-    };
-}
-
-mistaken!(NoNodes, SkipNodes, "Without the node set.");
-mistaken!(NoMisses, ForgetMisses, "Without the stamps of those who miss a key.");
-mistaken!(
+level!(NoNodes, Some(Fault::SkipNodes), "Without the node set.");
+level!(NoMisses, Some(Fault::ForgetMisses), "Without the stamps of those who miss a key.");
+level!(
     NoTakenBack,
-    ForgetTakenBack,
+    Some(Fault::ForgetTakenBack),
     "Without the stamps of those who have taken back what they inserted."
 );
-mistaken!(NoPassedOver, ForgetPassedOver, "Without the inserts that were passed over.");
+level!(NoPassedOver, Some(Fault::ForgetPassedOver), "Without the inserts that were passed over.");
 
 #[test]
 fn any_transactions_over_some_keys_have_a_serial_order() {

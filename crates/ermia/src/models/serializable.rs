@@ -4,26 +4,11 @@ use std::collections::BTreeSet;
 
 use super::records::{Op, Program, outcomes, outcomes_behind};
 use super::{fails, fails_without};
-use crate::isolation::{Certificates, Fault, Isolation, Serializable, SnapshotIsolation};
+use crate::isolation::{Fault, Isolation, Serializable, SnapshotIsolation};
 use crate::planted::Step;
 
-/// Declares a level with a mistake.
-macro_rules! mistaken {
-    ($name:ident, $fault:ident, $docs:literal) => {
-        #[doc = $docs]
-        #[derive(Copy, Clone, Debug)]
-        struct $name;
-
-        impl Isolation for $name {
-            type Dependencies = Certificates;
-            const SERIALIZABLE: bool = true;
-            const FAULT: Option<Fault> = Some(Fault::$fault);
-        }
-    };
-}
-
-mistaken!(NoWindow, SkipWindow, "Without the exclusion window.");
-mistaken!(NoReaders, ForgetReaders, "Without the stamps of readers.");
+level!(NoWindow, Some(Fault::SkipWindow), "Without the exclusion window.");
+level!(NoReaders, Some(Fault::ForgetReaders), "Without the stamps of readers.");
 
 /// Each reads what the other one writes.
 const WRITE_SKEW: &[Program] =
