@@ -55,7 +55,7 @@ mod segments;
 mod word;
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ensilo_engine::{ColdCounters, ColdPlace};
 use ensilo_epoch::Epoch;
@@ -117,14 +117,21 @@ impl ColdRows {
             return Ok(Vec::new());
         }
         let appended = self.append(rows);
-        self.note_outcome(appended.as_ref().err());
+        // That a database was closed is no failure of its disk.
+        if !self.lock_writer().is_closed() {
+            self.note_outcome(appended.as_ref().err());
+        }
         appended
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes rows, and returns where each lies. They count as cold from now on: whoever does not make use of one
     /// [forgets](ColdRows::forget) it.
     fn append(&self, rows: &[Leaving<'_>]) -> io::Result<Vec<ColdWord>> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.lock_writer();
         if writer.is_closed() {
             return Err(io::Error::other("the database is closed"));
         }
@@ -194,13 +201,13 @@ impl ColdRows {
 
     /// Gives back the files in which there is nothing left. `horizon` is that of memory, and `now` the epoch to retire in.
     pub(crate) fn remove_empty(&self, horizon: Epoch, now: impl FnOnce() -> Epoch) {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.lock_writer();
         writer.remove_empty(&self.segments, horizon, now);
     }
 
     /// Removes the files. Rows that are cold can be read for as long as their files are open.
     pub(crate) fn remove_files(&self) {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close(&self.segments);
+        self.lock_writer().close(&self.segments);
     }
 
     /// Returns whether the disk takes rows, as far as is known.

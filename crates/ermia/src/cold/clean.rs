@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use ensilo_engine::{Remains, RowRef, TableId};
 use ensilo_epoch::Guard;
@@ -100,7 +100,7 @@ impl ColdRows {
     fn wasteful_segment(&self) -> Option<Cleaning> {
         let mut segments = self.segments.all();
         {
-            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = self.lock_writer();
             segments.retain(|(number, segment)| !writer.is_filling(*number) && !segment.is_left());
         }
         let words = |of: fn(&Segment) -> u64| segments.iter().map(|(_, segment)| of(segment)).sum::<u64>();
