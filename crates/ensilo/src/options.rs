@@ -119,8 +119,8 @@ impl Options {
     /// ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows where they
     /// are, and remember 40 bytes of each row that they scan until they end, which counts against the limit: a longer scan
     /// is split into several. No row leaves while a transaction is open that was there when it was used last: one that
-    /// stays open for long keeps what is used meanwhile, and writers beside it may find no memory. A request waits for a
-    /// second or so until rows have left that it needs the memory of; a [`Session`](crate::Session) does not. When the
+    /// stays open for long keeps what is used meanwhile, and writers beside it may find no memory. A request waits until
+    /// rows have left that it needs the memory of, for two seconds, and up to ten as long as some leave; a [`Session`](crate::Session) does not. When the
     /// database is opened, trees and arrays have to fit into twice
     /// the limit together. The files are of use to this opening alone, and a database that is opened for reading only
     /// has none. They grow only while the disk has free, beside them, what the log and the next checkpoint need; while it

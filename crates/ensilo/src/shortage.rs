@@ -8,15 +8,17 @@ use ensilo_engine::{Engine, Remains};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// How often, and for how long, what finds no memory is tried again where rows leave memory: a request that needs more
-/// than there is at once comes to its end. Attempts that fail fast, since others take what is freed, are not the end.
-const EVICTION_ATTEMPTS: u32 = 100;
-const EVICTION_TIME: Duration = Duration::from_secs(1);
+/// What finds no memory is tried again, where rows leave memory, until none has left for so long: a disk that has much to
+/// write takes its time.
+const EVICTION_TIME: Duration = Duration::from_secs(2);
 
-/// Nor are attempts that take long tried as often.
-const EVICTION_TIME_MAX: Duration = Duration::from_secs(3);
+/// And for so long at most: others may take what rows leave, but what needs more than there is at once comes to its end.
+const EVICTION_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long it waits until rows have left, if there was nothing to be freed.
+/// So many attempts are made at once, if something was freed for them.
+const QUICK_ATTEMPTS: u32 = 10;
+
+/// How long it waits until rows have left otherwise.
 const EVICTION_WAIT: Duration = Duration::from_millis(5);
 
 /// The attempts that have found no memory, one after the other.
@@ -24,6 +26,8 @@ const EVICTION_WAIT: Duration = Duration::from_millis(5);
 pub(crate) struct Shortage {
     attempts: u32,
     since: Option<Instant>,
+    /// How many rows had left memory by the last attempt, and since when that is so.
+    evicted: Option<(u64, Instant)>,
 }
 
 impl Shortage {
@@ -39,7 +43,8 @@ impl Shortage {
         // What is being loaded makes room for itself, and is waited for to its end.
         let is_loading = E::EVICTS && shared.loading.state.is_under_way();
         let evicts = (may_evict || is_loading) && !shared.is_closed();
-        if (self.attempts == 1 || evicts) && free() {
+        // What is freed at once may be too little, or be taken by others, again and again.
+        if (self.attempts == 1 || evicts) && free() && self.attempts <= QUICK_ATTEMPTS {
             return true;
         }
         if evicts {
@@ -62,10 +67,16 @@ impl Shortage {
 
     fn may_evict<E: Engine>(&mut self, engine: &E) -> bool {
         self.attempts += 1;
-        let time = self.since.get_or_insert_with(Instant::now).elapsed();
-        let is_early =
-            time < EVICTION_TIME || (self.attempts <= EVICTION_ATTEMPTS && time < EVICTION_TIME_MAX);
-        is_early && engine.evicts()
+        if !engine.evicts() {
+            return false;
+        }
+        let (now, evicted) = (Instant::now(), engine.statistics().cold.evicted);
+        let since = *self.since.get_or_insert(now);
+        let (_, evicted_at) = *self.evicted.insert(match self.evicted {
+            Some((before, at)) if before == evicted => (before, at),
+            _ => (evicted, now),
+        });
+        now - evicted_at < EVICTION_TIME && now - since < EVICTION_TIME_MAX
     }
 }
 
@@ -84,7 +95,7 @@ fn free_orphaned<E: Engine>(engine: &E) -> bool {
 /// Runs this until there is memory for it, as long as rows leave memory. `done` says how far it has come.
 ///
 /// # Errors
-/// Its own; [`Error::OutOfMemory`] when it has come no further for so many times.
+/// Its own; [`Error::OutOfMemory`] when it has come no further for so long.
 pub(crate) fn with_room<E: Engine, R>(
     engine: &E,
     done: impl Fn() -> u64,

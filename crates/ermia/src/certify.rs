@@ -30,6 +30,9 @@ use crate::transaction_table::Outcome;
 /// How many versions ahead are loaded into the cache when the commit goes over those that were read.
 const READS_AHEAD: usize = 8;
 
+/// So many versions stay in the cache from when they are read until the commit, about.
+const READS_IN_CACHE: usize = 1000;
+
 impl<I: Isolation> Transaction<'_, I> {
     /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit.
     pub(crate) fn certify(&self, stamp: Stamp, has_written: bool) -> Result<Stamp, Abort> {
@@ -74,18 +77,18 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(successor)
     }
 
-    /// Returns what was read. Headers of versions that come soon are loaded ahead: a long transaction has read them long ago.
+    /// Returns what was read. A long transaction has read it long ago: headers of versions that come soon are loaded ahead.
+    #[inline]
     fn reads(&self) -> impl Iterator<Item = &ReadEntry<I>> {
         let reads = &*self.context.reads;
-        reads
-            .iter()
-            .enumerate()
-            .inspect(|(at, _)| {
-                if let Some(soon) = reads.get(at + READS_AHEAD) {
-                    soon.version.record().prefetch_header();
-                }
-            })
-            .map(|(_, read)| read)
+        // Those of a short one are in the cache still.
+        let ahead = if reads.len() > READS_IN_CACHE { &reads[READS_AHEAD..] } else { &[] };
+        let mut ahead = ahead.iter();
+        reads.iter().inspect(move |_| {
+            if let Some(soon) = ahead.next() {
+                soon.version.record().prefetch_header();
+            }
+        })
     }
 
     /// An insert that was not seen may not have committed before this transaction.

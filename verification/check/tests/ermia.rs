@@ -96,9 +96,9 @@ fn histories_of_snapshots_over_rows_that_leave_memory_are_of_snapshot_isolation(
     }
 }
 
-/// Returns whether some run over rows that leave memory finds what is wrong at this level.
+/// Returns whether some run over rows that leave memory finds what is wrong at this level, with transactions that last for long.
 fn is_found_of_cold<I: Isolation>() -> bool {
-    (1..200).any(|seed| !run::<Ermia<I>>(&cold_plan(seed)).is_clean())
+    (1..400).any(|seed| !run::<Ermia<I>>(&Plan { lingers_one_in: 100, ..cold_plan(seed) }).is_clean())
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl<E: Engine> DatabaseShared<E> {
         let tables: Vec<_> =
             tables.iter().map(|table| &**table).filter(|table| table.load.is_over()).collect();
         let (engine, records) = (&*self.engine, &*self.records);
-        IndexRebuild { engine, records, threads, may_wait: true, is_stopped: &|| false }.run(&tables)
+        IndexRebuild { engine, records, threads, when_short: Some(&|| ()), is_stopped: &|| false }
+            .run(&tables)
     }
 }
 
@@ -45,8 +46,9 @@ pub(crate) struct IndexRebuild<'d, E: Engine> {
     pub(crate) engine: &'d E,
     pub(crate) records: &'d RecordCounts,
     pub(crate) threads: usize,
-    /// Whether to wait for rows to leave memory where there is none. Of no use to a caller that is pinned.
-    pub(crate) may_wait: bool,
+    /// Is called when it is about to wait for rows to leave memory, where there is none. Without it does not wait, which is of no use to a
+    /// caller that is pinned.
+    pub(crate) when_short: Option<&'d (dyn Fn() + Sync)>,
     /// Whether to end early, with indexes that are of no use.
     pub(crate) is_stopped: &'d (dyn Fn() -> bool + Sync),
 }
@@ -115,7 +117,15 @@ impl<E: Engine> IndexRebuild<'_, E> {
         let mut fill_rest = || {
             if (self.is_stopped)() { Ok(()) } else { self.rebuild_from(participant, table, &mut left, &made) }
         };
-        if self.may_wait { with_room(self.engine, || made.get(), fill_rest) } else { fill_rest() }
+        let Some(when_short) = self.when_short else { return fill_rest() };
+        let fill_rest = || {
+            fill_rest().inspect_err(|error| {
+                if matches!(error, Error::OutOfMemory(_)) {
+                    when_short();
+                }
+            })
+        };
+        with_room(self.engine, || made.get(), fill_rest)
     }
 
     /// Fills the indexes with the entries of a range of rows, which begins with the row that met an error afterwards,

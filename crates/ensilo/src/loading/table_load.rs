@@ -69,6 +69,8 @@ pub(super) struct TableLoad<E: Engine> {
     pub(super) is_wanted: AtomicBool,
     /// Whether somebody makes the entries of its indexes.
     is_finishing: AtomicBool,
+    /// Whether whoever makes them waits for rows to leave memory.
+    is_short: AtomicBool,
     /// Whether the table was dropped.
     pub(super) is_given_up: AtomicBool,
     /// Whether the statistics count its blocks: not of a table that is loaded before the first request.
@@ -95,6 +97,7 @@ impl<E: Engine> TableLoad<E> {
             next: AtomicUsize::new(0),
             is_wanted: AtomicBool::new(false),
             is_finishing: AtomicBool::new(false),
+            is_short: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
             is_counted,
             failure: OnceLock::new(),
@@ -258,9 +261,14 @@ impl<E: Engine> TableLoad<E> {
         is_pinned: bool,
         control: Control<'_>,
     ) -> Result<()> {
+        // Who is pinned keeps rows in memory that have to leave: it ends, and may come back.
+        let is_in_the_way = || is_pinned && self.is_short.load(Ordering::Relaxed);
         while !table.load.is_over() {
+            if is_in_the_way() {
+                return Err(Error::OutOfMemory(Abort::out_of_memory(self.id())));
+            }
             if self.is_finishing.swap(true, Ordering::Acquire) {
-                self.wait_while(|| self.is_finishing.load(Ordering::Relaxed), control)?;
+                self.wait_while(|| self.is_finishing.load(Ordering::Relaxed) && !is_in_the_way(), control)?;
                 continue;
             }
             let _finishing = Finishing(self);
@@ -272,11 +280,12 @@ impl<E: Engine> TableLoad<E> {
             // What rows leave of their memory is for the entries.
             self.shared.let_hands_go();
             let LoadShared { engine, records, state, threads, .. } = &*self.shared;
+            let when_short = || self.is_short.store(true, Ordering::Relaxed);
             let rebuild = IndexRebuild {
                 engine: &**engine,
                 records,
                 threads: *threads,
-                may_wait: !is_pinned,
+                when_short: (!is_pinned).then_some(&when_short),
                 is_stopped: &|| self.check_going().is_err(),
             };
             rebuild.run(&[table])?;
@@ -310,6 +319,7 @@ struct Finishing<'l, E: Engine>(&'l TableLoad<E>);
 
 impl<E: Engine> Drop for Finishing<'_, E> {
     fn drop(&mut self) {
+        self.0.is_short.store(false, Ordering::Relaxed);
         // Release: whoever tries next sees what was made of the indexes.
         self.0.is_finishing.store(false, Ordering::Release);
         self.0.note_change();
