@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::levels::{NoReadersOfCold, Recorded, RecordedSnapshots};
+use engine::levels::{NoReadersOfCold, NoTakenBack, Recorded, RecordedSnapshots};
 use engine::transaction_of;
 use ensilo_check::{History, IsolationLevel, Options, TransactionId, check};
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation};
@@ -440,6 +440,12 @@ admitted_without_the_safety_net!(
     phantom_by_an_insert_that_is_taken_back,
     [true, false]
 );
+
+#[test]
+fn an_insert_that_is_taken_back_and_leaves_no_stamp_is_found() {
+    let (_, committed) = phantom_by_an_insert_that_is_taken_back::<NoTakenBack>();
+    assert_eq!(committed, [true, true]);
+}
 
 /// A transaction learns that a key was deleted, and has left the index, by inserting it, and takes the row back: it comes after the deletion.
 fn deletion_found_by_an_insert_that_is_taken_back<I: Isolation>() -> (Stage<I>, [bool; 4]) {

@@ -4,7 +4,7 @@
 //! Word 0 of a row is the stamp of its writer, the last word the sum of all others: a torn row is noticed.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, Range, RangeBounds};
 use std::sync::Arc;
 
 use ensilo_check::{Key, TableId, Transaction};
@@ -83,6 +83,8 @@ pub(crate) struct Attempt<'r, T: Read> {
     stamp: u64,
     stores: &'r [Arc<T::Store>],
     keys: &'r [Box<[u8]>],
+    /// The numbers of the keys that it uses.
+    in_use: Range<usize>,
     pub(crate) random: &'r mut Random,
     /// What it has written: whether there is a row.
     own: BTreeMap<Place, bool>,
@@ -95,9 +97,11 @@ impl<'r, T: Read> Attempt<'r, T> {
         stamp: u64,
         stores: &'r [Arc<T::Store>],
         keys: &'r [Box<[u8]>],
+        in_use: Range<usize>,
         random: &'r mut Random,
     ) -> Attempt<'r, T> {
-        Attempt { transaction, stamp, stores, keys, random, own: BTreeMap::new(), seen: Seen::default() }
+        let (own, seen) = (BTreeMap::new(), Seen::default());
+        Attempt { transaction, stamp, stores, keys, in_use, random, own, seen }
     }
 
     pub(crate) fn into_parts(self) -> (T, Seen) {
@@ -123,7 +127,11 @@ impl<'r, T: Read> Attempt<'r, T> {
     }
 
     fn place(&mut self) -> Place {
-        (self.random.within(0..self.stores.len()), self.random.within(0..self.keys.len()))
+        (self.random.within(0..self.stores.len()), self.number())
+    }
+
+    fn number(&mut self) -> usize {
+        self.random.within(self.in_use.clone())
     }
 
     /// Notes what was found under a key: no row, a row, or a row with what was read of it.
@@ -170,8 +178,7 @@ impl<'r, T: Read> Attempt<'r, T> {
 
     fn find_many(&mut self) -> Result<(), Abort> {
         let store = self.random.within(0..self.stores.len());
-        let numbers: Vec<usize> =
-            (0..self.random.within(1..9)).map(|_| self.random.within(0..self.keys.len())).collect();
+        let numbers: Vec<usize> = (0..self.random.within(1..9)).map(|_| self.number()).collect();
         let keys: Vec<&[u8]> = numbers.iter().map(|number| &*self.keys[*number]).collect();
         let mut found = Vec::new();
         self.transaction
@@ -231,9 +238,9 @@ impl<'r, T: Read> Attempt<'r, T> {
     }
 
     fn bound(&mut self) -> Bound<usize> {
-        let number = self.random.within(0..self.keys.len());
+        let number = self.number();
         match self.random.within(0..3) {
-            0 => Bound::Unbounded,
+            0 if self.in_use.len() == self.keys.len() => Bound::Unbounded,
             1 => Bound::Included(number),
             _ => Bound::Excluded(number),
         }
@@ -277,14 +284,14 @@ impl<T: Write> Attempt<'_, T> {
     /// Inserts some keys in a row: nodes split, and layers come into being, under this transaction's own scans.
     fn insert_run(&mut self) -> Result<(), Abort> {
         let (store, first) = self.place();
-        let last = (first + self.random.within(2..10)).min(self.keys.len());
+        let last = (first + self.random.within(2..10)).min(self.in_use.end);
         (first..last).try_for_each(|number| self.insert((store, number)))
     }
 
     /// Deletes some keys in a row, after which nodes become empty.
     fn delete_run(&mut self) -> Result<(), Abort> {
         let (store, first) = self.place();
-        let last = (first + self.random.within(2..10)).min(self.keys.len());
+        let last = (first + self.random.within(2..10)).min(self.in_use.end);
         (first..last).try_for_each(|number| self.delete((store, number)))
     }
 

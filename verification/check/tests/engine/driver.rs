@@ -130,7 +130,9 @@ impl<'p, E: Engine> Driver<'p, E> {
             // One at a time: others go on without.
             let _ = worker.protect_next();
         }
-        let mut attempt = Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, &mut self.random);
+        let in_use = self.plan.in_use(engine.epochs().global_epoch().get());
+        let mut attempt =
+            Attempt::new(worker.begin(), stamp, self.stores, &self.plan.keys, in_use, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
         let tide =
             engine.epochs().global_epoch().get() / (SNAPSHOTS_PER_TIDE * self.plan.epochs_per_snapshot);
@@ -183,7 +185,9 @@ impl<'p, E: Engine> Driver<'p, E> {
     fn read_snapshot(&mut self, engine: &E, worker: &mut E::Session, number: u32) {
         let stamp = self.next_attempt();
         let snapshot = worker.begin_snapshot();
-        let mut attempt = Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, &mut self.random);
+        let in_use = self.plan.in_use(engine.epochs().global_epoch().get());
+        let mut attempt =
+            Attempt::new(snapshot, stamp, self.stores, &self.plan.keys, in_use, &mut self.random);
         let operations = attempt.random.within(1..self.plan.operations_max + 1);
         for _ in 0..operations {
             maybe_linger(engine, self.plan, attempt.random);
@@ -216,7 +220,7 @@ impl<'p, E: Engine> Driver<'p, E> {
 /// Once in a while, lets some epochs go by in the middle of a transaction.
 fn maybe_linger(engine: &impl Engine, plan: &Plan, random: &mut Random) {
     if random.one_in(plan.lingers_one_in) {
-        let until = engine.epochs().global_epoch().get() + random.within(1..12) as u64;
+        let until = engine.epochs().global_epoch().get() + random.within(1..plan.lingers_for) as u64;
         let deadline = Instant::now() + Duration::from_millis(50);
         while engine.epochs().global_epoch().get() < until && Instant::now() < deadline {
             std::thread::yield_now();

@@ -63,12 +63,6 @@ recording!(
     "Rows leave memory while others have found them."
 );
 recording!(
-    KeepingMarks,
-    Serializable,
-    Some(Fault::KeepMark),
-    "Who uses a row lets it go on to leave memory."
-);
-recording!(
     NoReadersOfCold,
     Serializable,
     Some(Fault::ForgetReadersOfCold),

@@ -1,10 +1,14 @@
 //! What one run does, drawn from a seed.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use ensilo_check::IsolationLevel;
 
 use super::random::Random;
+
+/// For so many epochs the keys of a group are used.
+const EPOCHS_OF_GROUP: u64 = 5;
 
 /// Which operations transactions consist of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) stores: usize,
     /// The keys that all stores use, sorted.
     pub(crate) keys: Vec<Box<[u8]>>,
+    /// So many of them are used at a time, one group after the other: the others have nobody who uses them.
+    pub(crate) keys_at_a_time: usize,
     pub(crate) operations_max: usize,
     pub(crate) mix: Mix,
     pub(crate) epoch_interval: Duration,
@@ -39,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) prepared_one_in: Option<usize>,
     /// Before one operation in so many some epochs go by.
     pub(crate) lingers_one_in: usize,
+    /// Fewer than so many.
+    pub(crate) lingers_for: usize,
     /// Rows leave memory, of engines where they may.
     pub(crate) leaves_memory: bool,
     /// What the history is held to.
@@ -64,6 +72,7 @@ impl Plan {
             threads,
             stores,
             keys,
+            keys_at_a_time: usize::MAX,
             operations_max: random.within(2..12),
             mix: [Mix::Balanced, Mix::Balanced, Mix::Phantoms, Mix::Points][random.within(0..4)],
             epoch_interval: Duration::from_millis(random.within(1..3) as u64),
@@ -74,10 +83,19 @@ impl Plan {
             duration_max: Duration::from_millis(250),
             prepared_one_in: [None, Some(10), Some(50)][random.within(0..3)],
             lingers_one_in: 2000,
+            lingers_for: 12,
             leaves_memory: false,
             isolation: IsolationLevel::Serializable,
             has_program_order: true,
         }
+    }
+
+    /// Returns the numbers of the keys that are used in an epoch.
+    pub(crate) fn in_use(&self, epoch: u64) -> Range<usize> {
+        let count = self.keys_at_a_time.min(self.keys.len());
+        let groups = self.keys.len() / count;
+        let first = (epoch / EPOCHS_OF_GROUP) as usize % groups * count;
+        first..first + count
     }
 }
 
