@@ -43,9 +43,9 @@ pub enum Error {
     /// within about two snapshot intervals, or when snapshots and transactions end that have begun before;
     /// until then requests may still end with this error. A request frees by itself what can be freed, and
     /// runs once more, before it ends so; over [`ermia`](crate::ermia) in a directory it waits for rows to leave
-    /// memory, for two seconds, and up to ten as long as some leave. There a transaction that stays open keeps rows in memory: end those that
-    /// wait for something. A transaction on a [`Session`](crate::Session) is not run again. Where one transaction deletes or reads very many rows: split it
-    /// into several.
+    /// memory, for two seconds, and up to ten as long as some leave. There a transaction that stays open keeps rows in
+    /// memory: end those that wait for something. A transaction on a [`Session`](crate::Session) is not run again.
+    /// Where one transaction deletes or reads very many rows: split it into several.
     ///
     /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit
     /// is in reserve: when that is used up, it goes on once those versions are not needed any more, after

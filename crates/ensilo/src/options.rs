@@ -91,7 +91,8 @@ impl Options {
 
     /// Sets how long a [`Database::read_stale`](crate::Database::read_stale) may run before it ends with
     /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld): by default 60 s, at least one
-    /// snapshot interval. This bounds the old versions that a long reader makes the database keep.
+    /// snapshot interval. This bounds the old versions that a long reader makes the database keep. Over
+    /// [ERMIA's engine](crate::ermia) these are no more than one for each row that it would still see.
     pub fn snapshot_age_limit(mut self, limit: Duration) -> Self {
         self.snapshot_age_limit = limit;
         self
@@ -118,13 +119,14 @@ impl Options {
     /// transaction reads until it ends: one that reads more than fits ends with [`Error::OutOfMemory`]. Readers
     /// ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows where they
     /// are, and remember 40 bytes of each row that they scan until they end, which counts against the limit: a longer scan
-    /// is split into several. No row leaves while a transaction is open that was there when it was used last: one that
-    /// stays open for long keeps what is used meanwhile, and writers beside it may find no memory. A request waits until
-    /// rows have left that it needs the memory of, for two seconds, and up to ten as long as some leave; a [`Session`](crate::Session) does not. When the
-    /// database is opened, trees and arrays have to fit into twice
-    /// the limit together. The files are of use to this opening alone, and a database that is opened for reading only
-    /// has none. They grow only while the disk has free, beside them, what the log and the next checkpoint need; while it
-    /// has not, no row leaves, which [`Options::on_event`] reports.
+    /// is split into several. No row leaves while a read-write transaction is open that was there when it was used last:
+    /// one that stays open for long keeps what is used meanwhile, and writers beside it may find no memory. Beside a
+    /// reader rows leave that were not changed since it began. A request waits until rows have left that it needs the
+    /// memory of, for two seconds, and up to ten as long as some leave; a [`Session`](crate::Session) does not. When the
+    /// database is opened, trees and arrays have to fit into twice the limit together. The files are of use to this
+    /// opening alone, and a database that is opened for reading only has none. They grow only while the disk has free,
+    /// beside them, what the log and the next checkpoint need; while it has not, no row leaves, which
+    /// [`Options::on_event`] reports.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

@@ -216,6 +216,13 @@ impl Participant {
         self.retired.borrow_mut().push(self.retire_epoch(), retired);
     }
 
+    /// What was stored before this is seen behind a [heavy barrier](barrier::heavy), or what that one's thread stored before it is seen behind
+    /// this: for protocols of one's own.
+    #[inline]
+    pub fn light_barrier(&self) {
+        barrier::light(self.light_is_free);
+    }
+
     /// Returns the tag for something that was just unlinked: the global epoch, read behind a barrier.
     ///
     /// What is kept in a [`RetireList`] of one's own may be freed once [`Epochs::memory_horizon`] is later than this.

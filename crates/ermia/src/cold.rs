@@ -28,8 +28,8 @@
 //!
 //! # Invariants
 //! C1. What is cold has one version, which every transaction sees, and no deletion.
-//! C2. A version leaves memory only when nobody is left who has found it: it was marked, the memory horizon has passed since, and the mark is
-//!     still there. So no transaction under way has read it, and what the serial safety net keeps of it, its readers' largest stamp, is
+//! C2. A version leaves memory only when nobody is left who looks at it: it was marked, the [horizon of looks](crate::horizon) has passed since,
+//!     and the mark is still there. So no read-write transaction under way has read it, and what the serial safety net keeps of it, its readers' largest stamp, is
 //!     final: it goes along.
 //! C3. A record is not marked again before what became of the last mark is known. Otherwise a mark could be taken for an earlier one.
 //! C4. The place of a record is used again only once nobody is left who may have found it in a slot.
@@ -42,7 +42,7 @@
 //!
 //! # Models
 //! `models/cold.rs` runs a row that leaves memory beside one that uses it under loom, with mistakes that it finds; stress runs whose histories are
-//! checked let every row leave that nobody uses (`Isolation::EVICTS_ALL`).
+//! checked let every row leave that nobody uses (`Isolation::IS_HASTY`).
 
 mod at_rest;
 mod clean;
@@ -66,7 +66,7 @@ use ensilo_sync::unchecked;
 pub(crate) use self::evict::Evictor;
 use self::excess::Excess;
 pub(crate) use self::excess::Leavers;
-pub(crate) use self::load::{NOT_PLAIN, Newest};
+pub(crate) use self::load::{NOT_PLAIN, Newest, end_cooling};
 pub(crate) use self::record::{ColdRecord, Leaving};
 use self::segments::{Segment, Segments, Writer};
 pub(crate) use self::word::{COLD, COOLING, ColdWord};

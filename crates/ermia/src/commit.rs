@@ -23,6 +23,7 @@ use ensilo_sync::atomic::Ordering;
 
 use crate::context::WriteEntry;
 use crate::isolation::{Fault, Isolation, has_fault};
+use crate::overwritten::Overwritten;
 use crate::stamp::Stamp;
 use crate::transaction::Transaction;
 
@@ -195,7 +196,8 @@ impl<I: Isolation> Transaction<'_, I> {
                     // Release: [successor].
                     certificates.successor.store(successor.get(), Ordering::Release);
                 }
-                self.garbage.add_overwritten(stamp, before, &self.context.counters);
+                let overwritten = Overwritten { version: before, stamp, oid: write.oid };
+                self.garbage.add_overwritten(overwritten, &self.context.counters);
             }
             if let Some(certificates) = write.version.certificates() {
                 certificates.note_reader(stamp);
@@ -203,7 +205,8 @@ impl<I: Isolation> Transaction<'_, I> {
             for version in write.own_versions() {
                 version.set_created(stamp);
                 if version != write.version {
-                    self.garbage.add_overwritten(stamp, version, &self.context.counters);
+                    let overwritten = Overwritten { version, stamp, oid: write.oid };
+                    self.garbage.add_overwritten(overwritten, &self.context.counters);
                 }
             }
             if write.version.is_deletion() {

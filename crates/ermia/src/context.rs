@@ -79,6 +79,8 @@ pub(crate) struct Context<I: Isolation> {
     /// Whether the next transaction is one that new snapshots should keep out of the way of, and whether that under way is.
     pub(crate) favor_next: bool,
     pub(crate) is_favored: bool,
+    /// Whether the transaction keeps addresses of versions that are not kept for it, see [`Horizon`](crate::horizon::Horizon).
+    pub(crate) keeps_look: bool,
     /// Why the transaction cannot commit.
     pub(crate) doomed: Option<Abort>,
     /// Kept where the level is serializable, as are the nodes.
@@ -117,6 +119,7 @@ impl<I: Isolation> Context<I> {
             is_open: false,
             favor_next: false,
             is_favored: false,
+            keeps_look: false,
             doomed: None,
             reads: SetBuffer::new(),
             nodes: NodeSet::default(),

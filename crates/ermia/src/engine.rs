@@ -145,7 +145,7 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         let epochs = Epochs::new(options.epochs, pool);
         let participant = Mutex::new(epochs.participant());
         Arc::new(Ermia {
-            shared: ErmiaShared::new(epochs, options.snapshot_age_max, options.cold_place),
+            shared: ErmiaShared::new(epochs, options.snapshot_age_max, options.cold_place, I::IS_HASTY),
             parked: Mutex::new(Vec::new()),
             dropped: Mutex::new(Vec::new()),
             counters: Mutex::new(Vec::new()),

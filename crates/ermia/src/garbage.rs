@@ -1,7 +1,8 @@
 //! What a session has to free: versions that were overwritten, deleted records, and their identifiers.
 //!
-//! A version that was overwritten belongs to the session that has overwritten it, which frees it once every transaction sees the newer one.
-//! Nobody walks over chains: who sees a version does not ask for the one behind it, so that the link to it may be left as it is.
+//! A version that was overwritten belongs to the session that has overwritten it, which frees it once every transaction sees the newer one:
+//! who sees a version does not ask for the one behind it, so that the link to it may be left as it is. One that is in the way of
+//! [long readers](crate::long_readers::LongReaders) goes before that.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
@@ -12,7 +13,9 @@ use ensilo_slab::OutOfMemory;
 use ensilo_sync::atomic::Ordering;
 
 use crate::isolation::Isolation;
+use crate::long_readers::Fate;
 use crate::oid_array::{DEAD, Oid};
+use crate::overwritten::{Overwritten, OverwrittenVersions};
 use crate::shared::ErmiaShared;
 use crate::stamp::{Author, Stamp};
 use crate::store::ErmiaStore;
@@ -33,10 +36,9 @@ struct Deletion<I: Isolation> {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Garbage<I: Isolation> {
-    /// Versions, each with the stamp of the one that has overwritten it.
-    overwritten: VecDeque<(Stamp, Version<I>)>,
+    overwritten: OverwrittenVersions<I>,
     deletions: VecDeque<(Stamp, Deletion<I>)>,
-    /// Versions of the reserve that nothing leads to any more, each with the epoch since which that is so.
+    /// Versions that nothing leads to any more, each with the epoch since which that is so.
     retired: VecDeque<(Epoch, Version<I>)>,
     /// Identifiers of records that are gone, each with the epoch in which it was.
     dead: VecDeque<(Epoch, NonNull<ErmiaStore>, Oid)>,
@@ -50,7 +52,7 @@ unsafe impl<I: Isolation> Send for Garbage<I> {}
 impl<I: Isolation> Garbage<I> {
     pub(crate) fn new() -> Self {
         Garbage {
-            overwritten: VecDeque::new(),
+            overwritten: OverwrittenVersions::new(),
             deletions: VecDeque::new(),
             retired: VecDeque::new(),
             dead: VecDeque::new(),
@@ -58,10 +60,10 @@ impl<I: Isolation> Garbage<I> {
         }
     }
 
-    /// Takes over a version that a commit at `stamp` has overwritten.
-    pub(crate) fn add_overwritten(&mut self, stamp: Stamp, version: Version<I>, counters: &WorkerCounters) {
-        counters.version_kept(version.record().block().1.size());
-        self.overwritten.push_back((stamp, version));
+    /// Takes over a version.
+    pub(crate) fn add_overwritten(&mut self, overwritten: Overwritten<I>, counters: &WorkerCounters) {
+        counters.version_kept(overwritten.version.record().block().1.size());
+        self.overwritten.add(overwritten);
     }
 
     /// Takes over a record that a commit at `stamp` has deleted by `version`.
@@ -85,51 +87,50 @@ impl<I: Isolation> Garbage<I> {
             && self.dead.is_empty()
     }
 
+    /// Returns how many versions wait for those who may have found them.
+    #[cfg(all(test, loom))]
+    pub(crate) fn retired_len(&self) -> usize {
+        self.retired.len()
+    }
+
     /// Returns whether something can be freed.
     #[inline]
     pub(crate) fn is_ripe(&self, shared: &ErmiaShared) -> bool {
-        let is_over =
-            |epoch: Option<Epoch>| epoch.is_some_and(|epoch| epoch < shared.epochs.memory_horizon());
         self.has_ripe_versions(shared)
-            || is_over(self.dead.front().map(|(epoch, ..)| *epoch))
-            || is_over(self.retired.front().map(|(epoch, _)| *epoch))
+            || self.overwritten.may_be_in_the_way(&shared.horizon)
+            || self.retired.front().is_some_and(|(epoch, _)| *epoch < shared.horizon.look_horizon())
+            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
     }
 
-    /// Returns whether a version or a deletion can be freed.
+    /// Returns whether a version or a deletion can be freed that every transaction is past.
     #[inline]
     pub(crate) fn has_ripe_versions(&self, shared: &ErmiaShared) -> bool {
-        let is_before = |stamp: Option<Stamp>| stamp.is_some_and(|stamp| stamp < shared.horizon.get());
-        is_before(self.overwritten.front().map(|(stamp, _)| *stamp))
-            || is_before(self.deletions.front().map(|(stamp, _)| *stamp))
+        let horizon = shared.horizon.get();
+        self.overwritten.has_before(horizon)
+            || self.deletions.front().is_some_and(|(stamp, _)| *stamp < horizon)
     }
 
-    /// Frees a bounded amount. The caller is pinned, and has published a horizon.
+    /// Frees a bounded amount. The caller is pinned, and has begun.
     #[cold]
     pub(crate) fn collect(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
         let _epochs = crate::region::epochs();
+        self.free_overwritten(shared, guard, counters);
         let horizon = shared.horizon.get();
-        for _ in 0..BUDGET {
-            let Some((_, version)) = self.overwritten.pop_front_if(|(stamp, _)| *stamp < horizon) else {
-                break;
-            };
-            counters.version_freed(version.record().block().1.size());
-            // SAFETY: every transaction sees the version that has overwritten it, and none looks behind that (V3).
-            unsafe { version.free(guard) }
-        }
         for _ in 0..BUDGET {
             let Some((stamp, deletion)) = self.deletions.pop_front_if(|(stamp, _)| *stamp < horizon) else {
                 break;
             };
             counters.unhook_ended();
-            self.take_out(shared, guard, stamp, &deletion);
+            self.take_out(shared, guard, (stamp, &deletion), counters);
+        }
+        let look_horizon = shared.horizon.look_horizon();
+        for _ in 0..BUDGET {
+            let retired = self.retired.pop_front_if(|(epoch, _)| *epoch < look_horizon);
+            let Some((_, version)) = retired else { break };
+            // SAFETY: it was retired: whoever may have found it has ceased to look since.
+            unsafe { free(version, guard, counters) }
         }
         let memory_horizon = shared.epochs.memory_horizon();
-        for _ in 0..BUDGET {
-            let retired = self.retired.pop_front_if(|(epoch, _)| *epoch < memory_horizon);
-            let Some((_, version)) = retired else { break };
-            // SAFETY: it was retired: whoever may have found it has ended since.
-            unsafe { version.free(guard) }
-        }
         for _ in 0..BUDGET {
             let dead = self.dead.pop_front_if(|(epoch, ..)| *epoch < memory_horizon);
             let Some((_, store, oid)) = dead else { break };
@@ -137,8 +138,33 @@ impl<I: Isolation> Garbage<I> {
         }
     }
 
+    /// Frees versions that every transaction is past, or retires some that nobody needs either.
+    fn free_overwritten(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
+        let horizon = shared.horizon.get();
+        for _ in 0..BUDGET {
+            let Some(version) = self.overwritten.pop_before(horizon) else { break };
+            // SAFETY: every transaction sees a version in front of it, and none looks behind that (V3).
+            unsafe { free(version, guard, counters) }
+        }
+        if !self.overwritten.may_be_in_the_way(&shared.horizon) {
+            return;
+        }
+        let retired = &mut self.retired;
+        self.overwritten.clear_the_way(shared, BUDGET, |version, fate| match fate {
+            // SAFETY: as above.
+            Fate::Free => unsafe { free(version, guard, counters) },
+            _ => retired.push_back((guard.participant().retire_epoch(), version)),
+        });
+    }
+
     /// Takes a deleted record out of its index, unless it has a newer version by now.
-    fn take_out(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, stamp: Stamp, deletion: &Deletion<I>) {
+    fn take_out(
+        &mut self,
+        shared: &ErmiaShared,
+        guard: &Guard<'_>,
+        (stamp, deletion): (Stamp, &Deletion<I>),
+        counters: &WorkerCounters,
+    ) {
         // SAFETY: the engine keeps all of its stores.
         let store = unsafe { deletion.store.as_ref() };
         if store.is_dropped() {
@@ -171,23 +197,15 @@ impl<I: Isolation> Garbage<I> {
             remove().0
         };
         if is_dead {
-            // SAFETY: nothing leads to the version any more.
-            unsafe { self.retire(guard, deletion.version) };
+            self.retire(guard, deletion.version, counters);
             self.bury(guard, deletion.store, deletion.oid);
         }
     }
 
-    /// Frees a version once every transaction has ended that may have found it.
-    ///
-    /// # Safety
-    /// As [`RawRecord::retire`](ensilo_engine::RawRecord::retire).
-    pub(crate) unsafe fn retire(&mut self, guard: &Guard<'_>, version: Version<I>) {
-        if version.is_of_reserve() {
-            self.retired.push_back((guard.participant().retire_epoch(), version));
-        } else {
-            // SAFETY: the caller's promise.
-            unsafe { version.retire(guard) }
-        }
+    /// Frees a version once nobody looks at it any more that may have found it. Nothing leads to it, and it is retired only this once.
+    pub(crate) fn retire(&mut self, guard: &Guard<'_>, version: Version<I>, counters: &WorkerCounters) {
+        counters.version_kept(version.record().block().1.size());
+        self.retired.push_back((guard.participant().retire_epoch(), version));
     }
 
     /// A record is dead and has left its index: its identifier can be used again, once nobody is left who may have found it.
@@ -221,4 +239,14 @@ impl<I: Isolation> Garbage<I> {
         });
         &mut self.free[at].1
     }
+}
+
+/// Frees a version that was counted.
+///
+/// # Safety
+/// As [`Version::free`].
+unsafe fn free<I: Isolation>(version: Version<I>, guard: &Guard<'_>, counters: &WorkerCounters) {
+    counters.version_freed(version.record().block().1.size());
+    // SAFETY: the caller's promise.
+    unsafe { version.free(guard) }
 }

@@ -10,7 +10,8 @@
 //! - Epochs of memory come from `ensilo-epoch` as it is. The horizon of versions moves on with these, and after some hundred commits, so that
 //!   what was overwritten is freed while it is in the cache. Epochs for transaction ids are not needed: a session keeps its place in the
 //!   table.
-//! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage.
+//! - A version that was overwritten is freed by the session that has overwritten it: no pass over the arrays looks for garbage. One that stands in
+//!   the way of those who have begun long ago, and that none of them sees, is taken out of the middle of its chain (`long_readers`).
 //! - Deleted keys leave the index.
 //! - Phantoms are found in both directions, see `certify`.
 //! - The log manager's segments are epochs in memory, and not files (`ensilo_log::Ring`): on the disk the log is that of Silo's engine, so that
@@ -27,6 +28,7 @@
 //! - **stamp**: a place in the order of commits (the paper's LSN).
 //! - **begin**: the stamp at which a transaction has begun: it sees what has a smaller one.
 //! - **horizon**: a stamp before which nobody needs a version that was overwritten.
+//! - **look**: somebody looks at versions while they may follow links between them; what is taken away meanwhile stays until they are done.
 
 mod certify;
 mod checkpoint;
@@ -41,9 +43,11 @@ mod horizon;
 mod interface;
 mod isolation;
 mod log;
+mod long_readers;
 #[cfg(all(test, any(loom, shuttle)))]
 mod models;
 mod oid_array;
+mod overwritten;
 mod peek;
 mod planted;
 mod read;

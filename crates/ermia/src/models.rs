@@ -14,7 +14,7 @@ macro_rules! level {
         impl Isolation for $name {
             type Dependencies = crate::isolation::Certificates;
             const SERIALIZABLE: bool = true;
-            const EVICTS_ALL: bool = true;
+            const IS_HASTY: bool = true;
             const FAULT: Option<Fault> = $fault;
         }
     };
@@ -24,6 +24,8 @@ macro_rules! level {
 mod cold;
 #[cfg(shuttle)]
 mod keys;
+#[cfg(loom)]
+mod long_readers;
 #[cfg(loom)]
 mod records;
 mod serial_order;
@@ -53,9 +55,7 @@ use crate::isolation::Isolation;
 use crate::planted::{Step, leave_out};
 use crate::shared::ErmiaShared;
 use crate::snapshot::Snapshot;
-use crate::store::ErmiaStore;
-#[cfg(loom)]
-use crate::store::lock;
+use crate::store::{ErmiaStore, lock};
 use crate::transaction::Transaction;
 
 /// An engine's shared part, and one store.
@@ -67,30 +67,37 @@ struct Stage {
 
 impl Stage {
     fn new() -> Stage {
-        Stage::with(None)
+        Stage::with(None, false)
+    }
+
+    /// The same, where versions leave the middle of chains as soon as they may.
+    #[cfg(loom)]
+    fn hasty() -> Stage {
+        Stage::with(None, true)
     }
 
     /// The same, with rows that may leave memory.
     #[cfg(loom)]
     fn with_cold_rows() -> Stage {
         let place = ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold"));
-        let stage = Stage::with(Some(place));
-        lock(&stage.shared.stores).insert(TableId(1), Arc::clone(&stage.store));
-        stage
+        Stage::with(Some(place), false)
     }
 
-    fn with(cold_place: Option<ColdPlace>) -> Stage {
+    fn with(cold_place: Option<ColdPlace>, is_hasty: bool) -> Stage {
         let options = EpochOptions {
             epoch_interval: Duration::from_millis(1),
             epochs_per_snapshot: 2,
             advance: Advance::Manual,
             ..EpochOptions::default()
         };
-        let shared = Arc::new(ErmiaShared::new(Epochs::new(options, Pool::new(None)), 100, cold_place));
+        let epochs = Epochs::new(options, Pool::new(None));
+        let shared = Arc::new(ErmiaShared::new(epochs, 100, cold_place, is_hasty));
         let participant = shared.epochs.participant();
         let store = ErmiaStore::new(TableId(1), &shared.epochs, &participant.pin());
         drop(participant);
-        Stage { store: Arc::new(store.unwrap()), shared }
+        let store = Arc::new(store.unwrap());
+        lock(&shared.stores).insert(TableId(1), Arc::clone(&store));
+        Stage { store, shared }
     }
 
     /// Returns what a thread of the model runs transactions with.

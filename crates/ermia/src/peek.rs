@@ -33,9 +33,11 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         let _indirection = crate::region::indirection();
         let mut next = store.newest::<I>(oid, self.shared, &self.guard)?;
         while let Some(version) = next {
+            let older = version.older();
+            // Behind the look at the link: as long as the version is not committed, that leads to the one before.
             match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {
                 Sight::Own | Sight::Visible(_) => return Ok(Some(version).filter(|row| !row.is_deletion())),
-                Sight::Invisible => next = version.older(),
+                Sight::Invisible => next = older,
             }
         }
         Ok(None)

@@ -35,6 +35,10 @@ pub(crate) enum Step {
     WaitForReaders,
     /// A safe snapshot that is about to be taken says so.
     PendingSnapshot,
+    /// A transaction that is about to begin, and has published an older stamp, says so.
+    EnteringMark,
+    /// Who walks over versions has published that it looks.
+    Look,
     /// A record that a key leads to, and that is not seen, is looked at again behind the node.
     SecondLookAtRecord,
 }

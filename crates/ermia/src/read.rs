@@ -35,6 +35,7 @@ impl<I: Isolation> Transaction<'_, I> {
     #[inline]
     pub(crate) fn see(&mut self, store: &ErmiaStore, oid: Oid) -> Result<Seen<I>, Abort> {
         let _indirection = crate::region::indirection();
+        self.renew_look();
         let mut next = match store.newest::<I>(oid, self.shared, &self.guard) {
             Ok(newest) => newest,
             Err(reason) => return Err(self.doom_at(reason, store, &[])),
@@ -80,7 +81,11 @@ impl<I: Isolation> Transaction<'_, I> {
             self.context.latest_miss = self.begin.before();
             return Ok(());
         };
-        if I::SERIALIZABLE { self.push_read(ReadEntry { version, is_passed_over: true }) } else { Ok(()) }
+        if !I::SERIALIZABLE {
+            return Ok(());
+        }
+        self.context.keeps_look = true;
+        self.push_read(ReadEntry { version, is_passed_over: true })
     }
 
     /// Notes that the transaction relies on a node of the index, for keys that are missing.

@@ -24,7 +24,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::PendingRows;
-use crate::cold::{ColdRows, ColdWord, Leavers};
+use crate::cold::{COOLING, ColdRows, ColdWord, Leavers, end_cooling};
 use crate::engine::Ermia;
 use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
@@ -236,11 +236,11 @@ pub(crate) fn derive<I: Isolation>(
     let author = Author::At(Stamp::of(tid));
     let version = Version::<I>::allocate(&guard, store.id(), len_bytes, author, None)?;
     version.record().store_row(words.iter().copied(), len_bytes);
-    // Not locked: transactions may find it. It does not leave memory before this thread's pin ends.
-    let existing = insert(store, key, version, UNLOCKED, &guard);
+    // Not locked: transactions may find it. Nobody lets it leave memory: nobody has marked it.
+    let existing = insert(store, key, version, COOLING, &guard);
     if !matches!(existing, Ok(None)) {
-        // SAFETY: the index did not take the version, and nothing leads to it any more; who passes over all slots may have found it.
-        unsafe { version.retire(&guard) };
+        // SAFETY: the index did not take the version, and whoever passes over all slots leaves alone what is cooling.
+        unsafe { version.free(&guard) };
     }
     existing.map(|existing| existing.is_none())
 }
@@ -321,9 +321,6 @@ struct LockedRecord<'a> {
 /// In a slot: a record is locked.
 pub(crate) const LOCKED: u64 = 2;
 
-/// The same of one that is not.
-const UNLOCKED: u64 = 0;
-
 impl<'a> LockedRecord<'a> {
     fn lock(slot: &'a AtomicU64) -> Self {
         let mut backoff = Backoff::new();
@@ -386,27 +383,30 @@ fn find(store: &ErmiaStore, key: &[u8], guard: &Guard<'_>) -> Option<Oid> {
     }
 }
 
-/// Makes a record of a version, which is [`LOCKED`] until it is known whose the version is, or not. Returns the one that has this key already;
-/// then, and after an error, the version is the caller's still.
+/// Makes a record of a version, which is [`LOCKED`] or [`COOLING`] until it is known whose the version is. Returns the one that has this key
+/// already; then, and after an error, the version is the caller's still.
 fn insert<I: Isolation>(
     store: &ErmiaStore,
     key: &[u8],
     version: Version<I>,
-    lock: u64,
+    mark: u64,
     guard: &Guard<'_>,
 ) -> Result<Option<Oid>, OutOfMemory> {
     let oid = store.records().take_one()?;
     let slot = store.slot(oid);
     // Release: [head].
-    slot.store(version.to_word() | lock, Ordering::Release);
+    let word = version.to_word() | mark;
+    slot.store(word, Ordering::Release);
     let inserted = store.index().insert_if_absent(key, oid.index_value(), guard, &mut ());
     if inserted != Ok(Inserted::New) {
         // No key leads to the record, and none will: the identifier is lost, which takes eight bytes. Relaxed: who passes over all
         // slots finds nothing to follow.
         slot.store(DEAD, Ordering::Relaxed);
-    } else if lock == LOCKED {
+    } else if mark == LOCKED {
         // Release: [replay].
         slot.store(version.to_word(), Ordering::Release);
+    } else {
+        end_cooling(slot, word);
     }
     match inserted {
         Ok(Inserted::New) => Ok(None),

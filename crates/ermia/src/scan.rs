@@ -141,6 +141,7 @@ where
 
     /// See [`Fault::SkipEntryCheck`].
     fn take_entry_unseen(&mut self, key: &[u8], oid: Oid) -> Result<Option<(ErmiaHandle, R)>, Abort> {
+        self.transaction.context.keeps_look = true;
         let Ok(Some(entry)) = self.transaction.newest_row(self.store, oid) else { return Ok(None) };
         let value = (self.decode)(key, entry.row());
         let found = self.transaction.add_found(self.store, oid, Some(entry), MAY_WRITE.then_some(key))?;

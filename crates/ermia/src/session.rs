@@ -97,11 +97,7 @@ impl<I: Isolation> SessionState<I> {
     /// Hands `look` a pin and a stamp at which it may look at versions as a transaction that has begun there, outside of one.
     pub(crate) fn look<R>(&mut self, shared: &ErmiaShared, look: impl FnOnce(&Guard<'_>, Stamp) -> R) -> R {
         let slot = self.prepare(shared);
-        let entry = shared.table.entry(slot);
-        let now = |_: &Guard<'_>| shared.clock.now();
-        let (guard, begin) = shared.horizon.enter(entry, || self.participant.pin(), now);
-        let _end = EndOnDrop(entry);
-        look(&guard, begin)
+        look_at(shared, shared.table.entry(slot), &self.participant, look)
     }
 
     /// Frees a bounded amount of garbage.
@@ -109,9 +105,8 @@ impl<I: Isolation> SessionState<I> {
         let slot = self.prepare(shared);
         if self.garbage.is_ripe(shared) {
             let entry = shared.table.entry(slot);
-            entry.publish_begin(shared.horizon.get());
-            self.garbage.collect(shared, &self.participant.pin(), &self.context.counters);
-            entry.end();
+            let SessionState { participant, context, garbage, .. } = self;
+            look_at(shared, entry, participant, |guard, _| garbage.collect(shared, guard, &context.counters));
         }
         self.remains(shared)
     }
@@ -126,6 +121,20 @@ impl<I: Isolation> SessionState<I> {
             Remains::Later
         }
     }
+}
+
+/// Begins at a place of the table, for a look at versions.
+fn look_at<R>(
+    shared: &ErmiaShared,
+    entry: &Entry,
+    participant: &Participant,
+    look: impl FnOnce(&Guard<'_>, Stamp) -> R,
+) -> R {
+    let now = |_: &Guard<'_>| shared.clock.now();
+    let tick = shared.epochs.last_tick();
+    let (guard, begin) = shared.horizon.enter_and_look(entry, tick, || participant.pin(), now);
+    let _end = EndOnDrop(entry);
+    look(&guard, begin)
 }
 
 /// Ends what was begun at a place of the table, also behind a panic.

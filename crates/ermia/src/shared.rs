@@ -37,13 +37,18 @@ pub(crate) struct ErmiaShared {
 }
 
 impl ErmiaShared {
-    pub(crate) fn new(epochs: Arc<Epochs>, snapshot_age_max: u64, cold_place: Option<ColdPlace>) -> Self {
+    pub(crate) fn new(
+        epochs: Arc<Epochs>,
+        snapshot_age_max: u64,
+        cold_place: Option<ColdPlace>,
+        is_hasty: bool,
+    ) -> Self {
         let limit_bytes = epochs.pool().limit_bytes();
         ErmiaShared {
             epochs,
             clock: Clock::new(),
             table: TransactionTable::new(),
-            horizon: Horizon::new(),
+            horizon: Horizon::new(is_hasty),
             snapshot: SafeSnapshot::new(),
             stores: Mutex::new(BTreeMap::new()),
             recorded_removals: RecordedRemovals::default(),

@@ -1,5 +1,5 @@
 //! A read-only transaction on a safe snapshot: it is not tracked, and conflicts with nobody. Cold rows stay where they are, so that it needs no
-//! memory for them, however many it reads.
+//! memory for them, however many it reads. However long it lasts, it keeps the versions that it sees, and no others.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -57,7 +57,15 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         store.check(&self.shared.epochs)
     }
 
-    /// Returns the row of a record that the snapshot shows.
+    /// Looks at versions from now on.
+    #[inline]
+    fn look(&self) -> Look<'s> {
+        self.entry.begin_look(self.shared.epochs.last_tick());
+        self.guard.participant().light_barrier();
+        Look(self.entry)
+    }
+
+    /// Returns the row of a record that the snapshot shows, for a caller that [looks](Snapshot::look).
     pub(crate) fn see(
         &mut self,
         store: &ErmiaStore,
@@ -99,6 +107,13 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
                 Some((ShownRow::Cold(record), stamp))
             }
         }
+    }
+
+    /// Returns the first word of a record's row.
+    #[cfg(all(test, loom))]
+    pub(crate) fn first_word(&mut self, store: &ErmiaStore, oid: Oid) -> Option<u64> {
+        let _look = self.look();
+        self.see(store, oid, b"key").unwrap().map(|row| row.read(|row| row.word(0)))
     }
 
     /// Notes that keys are missing in a node.
@@ -160,6 +175,7 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
     fn find(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
         self.check(store)?;
         let lookup = store.index().get(key, &self.guard);
+        let _look = self.look();
         self.resolve(store, key, lookup)
     }
 
@@ -172,6 +188,7 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         self.check(store)?;
         let mut lookups = std::mem::take(&mut self.context.lookups);
         lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        let _look = self.look();
         store.load_rows::<I>(&lookups);
         for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
             each(at, self.resolve(store, key.as_ref(), lookup)?);
@@ -186,7 +203,11 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         // SAFETY: the engine keeps all of its stores.
         let store = unsafe { found.store.as_ref() };
         self.check(store)?;
-        if let Some(version) = found.version {
+        let _look = self.look();
+        // As long as the version is not newest, it is kept for the snapshot. The newest one may have left memory.
+        if let Some(version) = found.version
+            && self.shared.cold.is_none()
+        {
             return Ok(decode(version.row()));
         }
         let newest = self.find_newest(store, found.oid, &[])?;
@@ -227,6 +248,16 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
 
     fn largest_epoch_seen(&self) -> Epoch {
         self.context.epoch_seen()
+    }
+}
+
+/// Ends a look at versions.
+struct Look<'e>(&'e Entry);
+
+impl Drop for Look<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.end_look();
     }
 }
 
@@ -290,6 +321,7 @@ where
         }
         // SAFETY: the value was read from the store's index, under a pin.
         let oid = unsafe { Oid::from_index_value(value) };
+        let look = self.snapshot.look();
         let row = match self.snapshot.see(self.store, oid, key) {
             Ok(Some(row)) => row,
             Ok(None) => return ControlFlow::Continue(()),
@@ -299,6 +331,8 @@ where
             }
         };
         let value = row.read(|row| (self.decode)(key, row));
+        // What the caller does takes its time.
+        drop(look);
         match self.snapshot.add_found(self.store, oid, &row) {
             Ok(found) => {
                 let flow = (self.each)(found, value);

@@ -138,6 +138,10 @@ const FIRST: u64 = 2 * STEP;
 /// How many commits there are on the way to a stamp that is far.
 const COMMITS_MAX: u64 = 256;
 
+/// A stamp is of long ago that is so many times as far, or lies so many epochs before.
+const FARS_OF_LONG: u64 = 16;
+const EPOCHS_OF_LONG: u64 = 4;
+
 /// How many units of the log a commit has, as a rule.
 const UNITS_PER_COMMIT: u64 = 16;
 
@@ -171,6 +175,15 @@ impl Clock {
         let since = stamp.max(Stamp::first_of(now.tid().epoch()));
         // Saturating: `stamp` may have been read behind a later one.
         now.get().saturating_sub(since.get()) >= self.0.far.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether what was overwritten since `stamp` was the next one may be much.
+    pub(crate) fn is_long_ago(&self, stamp: Stamp) -> bool {
+        let now = self.now();
+        let [began_in, now_in] = [stamp, now].map(|stamp| stamp.tid().epoch().get());
+        let far = self.0.far.load(Ordering::Relaxed) * FARS_OF_LONG;
+        now_in > began_in + EPOCHS_OF_LONG
+            || (now_in == began_in && now.get().saturating_sub(stamp.get()) >= far)
     }
 
     /// Takes the stamp of a transaction that has written, and as many units of the clock, for a commit in this epoch. All of them come after the

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use ensilo_engine::{Abort, AbortReason, Store as _};
-use ensilo_epoch::{ExclusiveGuard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_sync::atomic::Ordering;
 
 use crate::context::{Context, WriteEntry};
@@ -32,6 +32,8 @@ pub struct Transaction<'s, I: Isolation = Serializable> {
     pub(crate) id: TransactionId,
     /// It sees what has a smaller stamp.
     pub(crate) begin: Stamp,
+    /// The last tick by the last look at versions.
+    looks_at: Epoch,
 }
 
 impl<'s, I: Isolation> Transaction<'s, I> {
@@ -53,11 +55,32 @@ impl<'s, I: Isolation> Transaction<'s, I> {
             }
             shared.clock.now()
         };
-        let (guard, begin) = shared.horizon.enter(entry, || participant.pin_exclusively(), now);
+        let looks_at = shared.epochs.last_tick();
+        let (guard, begin) =
+            shared.horizon.enter_and_look(entry, looks_at, || participant.pin_exclusively(), now);
         let id = entry.begin(slot);
         context.number = context.number.next();
         context.is_open = true;
-        Transaction { shared, guard, context, garbage, entry, slot, id, begin }
+        context.keeps_look = shared.cold.is_some();
+        Transaction { shared, guard, context, garbage, entry, slot, id, begin, looks_at }
+    }
+
+    /// Looks at versions anew, if epochs have gone by: then those may go that the transaction has only walked over.
+    #[inline]
+    pub(crate) fn renew_look(&mut self) {
+        let tick = self.shared.epochs.last_tick();
+        if tick != self.looks_at {
+            self.look_from(tick);
+        }
+    }
+
+    #[cold]
+    fn look_from(&mut self, tick: Epoch) {
+        self.looks_at = tick;
+        if !self.context.keeps_look {
+            self.entry.begin_look(tick);
+            self.guard.participant().light_barrier();
+        }
     }
 
     /// Ends a transaction that was leaked.
@@ -70,9 +93,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         slot: u16,
     ) {
         let entry = shared.table.entry(slot);
-        let (begin, id) = (Stamp::ZERO, entry.current(slot));
+        let (begin, id, looks_at) = (Stamp::ZERO, entry.current(slot), shared.epochs.last_tick());
         let guard = participant.pin_exclusively();
-        drop(Transaction { shared, guard, context, garbage, entry, slot, id, begin });
+        drop(Transaction { shared, guard, context, garbage, entry, slot, id, begin, looks_at });
     }
 
     /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
@@ -134,8 +157,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 self.adopt_deletion(write, before);
                 for version in write.own_versions() {
                     version.set_created(Stamp::NEVER);
-                    // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
-                    unsafe { self.garbage.retire(&self.guard, version) };
+                    self.garbage.retire(&self.guard, version, &self.context.counters);
                 }
             }
             None => self.withdraw_insert(write, self.context.checked_at),
@@ -163,8 +185,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         store.index().remove_if(key, write.oid.index_value(), stamp.get(), &self.guard, |_| true);
         for version in write.own_versions() {
             version.set_created(Stamp::NEVER);
-            // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
-            unsafe { self.garbage.retire(&self.guard, version) };
+            self.garbage.retire(&self.guard, version, &self.context.counters);
         }
         self.garbage.bury(&self.guard, write.store, write.oid);
     }

@@ -19,6 +19,7 @@
 
 use std::sync::OnceLock;
 
+use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::{AtomicU64, Ordering, fence};
 use ensilo_sync::sync::Mutex;
 use ensilo_sync::{Backoff, CachePadded};
@@ -49,6 +50,13 @@ const COMMITTING: u64 = 1;
 const COMMITTED: u64 = 2;
 const ABORTED: u64 = 3;
 
+/// Where a transaction has begun stands above this bit, which says that it is about to begin there or later.
+const ENTERING: u64 = 1;
+const BEGIN_SHIFT: u32 = 1;
+
+/// No epoch.
+const NOT_LOOKING: u64 = u64::MAX;
+
 /// A place in the table.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -57,8 +65,10 @@ pub(crate) struct Entry {
     /// Status in the low bits, and the stamp above.
     outcome: AtomicU64,
     successor: AtomicU64,
-    /// Where the transaction has begun; what was there then must stay. 0 between transactions.
+    /// Where the transaction has begun, and whether it is about to; what was there then must stay. 0 between transactions.
     begin: AtomicU64,
+    /// Since which epoch it looks at versions; [`NOT_LOOKING`] while it does not.
+    looks_since: AtomicU64,
     /// Of the last transaction. Its owner alone uses it.
     generation: AtomicU64,
 }
@@ -70,6 +80,7 @@ impl Entry {
             outcome: AtomicU64::new(0),
             successor: AtomicU64::new(0),
             begin: AtomicU64::new(0),
+            looks_since: AtomicU64::new(NOT_LOOKING),
             generation: AtomicU64::new(0),
         }
     }
@@ -137,6 +148,7 @@ impl Entry {
         self.id.store(0, ordering_of(Step::OrderOfEnd, Ordering::Release));
         // Release: [horizon] what it has read was read before it may go.
         self.begin.store(0, Ordering::Release);
+        self.end_look();
     }
 
     /// Returns whether a transaction is under way, or was leaked.
@@ -150,7 +162,30 @@ impl Entry {
     #[inline]
     pub(crate) fn publish_begin(&self, begin: Stamp) {
         // Release: [horizon] the last transaction's reads come before, if this one begins later.
-        self.begin.store(begin.get(), Ordering::Release);
+        self.begin.store(begin.get() << BEGIN_SHIFT, Ordering::Release);
+    }
+
+    /// Says that a transaction is about to begin here or later.
+    #[inline]
+    pub(crate) fn publish_entering(&self, horizon: Stamp) {
+        // Release: [horizon] as above.
+        self.begin.store(horizon.get() << BEGIN_SHIFT | ENTERING, Ordering::Release);
+    }
+
+    /// From a light barrier on the transaction looks at versions, see [`Horizon`](crate::horizon::Horizon).
+    #[inline]
+    pub(crate) fn begin_look(&self, tick: Epoch) {
+        if is_left_out(Step::Look) {
+            return;
+        }
+        // Release: [horizon] an earlier look may be overwritten before anybody has seen that it ended.
+        self.looks_since.store(tick.get(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn end_look(&self) {
+        // Release: [horizon] what was looked at was looked at before it is freed.
+        self.looks_since.store(NOT_LOOKING, Ordering::Release);
     }
 
     fn outcome_of(&self, id: TransactionId) -> Outcome {
@@ -197,6 +232,15 @@ impl Entry {
             backoff.wait();
         }
     }
+}
+
+/// What is known of the transactions that are under way.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct UnderWay {
+    /// Whether some are about to begin, later than they say.
+    pub(crate) some_enter: bool,
+    /// The first epoch since which one looks at versions.
+    pub(crate) looks_since: Epoch,
 }
 
 const BLOCK_LEN: usize = if cfg!(any(loom, shuttle)) { 4 } else { 256 };
@@ -273,11 +317,20 @@ impl TransactionTable {
         others.for_each(|(_, entry)| entry.wait_for_commit_before(stamp));
     }
 
-    /// Returns the smallest stamp at which a transaction has begun that is under way, and is seen.
-    pub(crate) fn oldest_begin(&self) -> Option<Stamp> {
-        // Acquire: [horizon].
-        let begins = self.in_use().map(|(_, entry)| entry.begin.load(Ordering::Acquire));
-        begins.filter(|&begin| begin != 0).min().map(Stamp::new)
+    /// Adds where the transactions have begun that are under way, and are seen. Returns what else is known of them.
+    pub(crate) fn look_around(&self, begins: &mut Vec<Stamp>) -> UnderWay {
+        let mut under_way = UnderWay { some_enter: false, looks_since: Epoch::MAX };
+        for (_, entry) in self.in_use() {
+            // Acquire: [horizon], both.
+            let begin = entry.begin.load(Ordering::Acquire);
+            let looks_since = Epoch::new(entry.looks_since.load(Ordering::Acquire));
+            if begin != 0 {
+                begins.push(Stamp::new(begin >> BEGIN_SHIFT));
+            }
+            under_way.some_enter |= begin & ENTERING != 0 && !is_left_out(Step::EnteringMark);
+            under_way.looks_since = under_way.looks_since.min(looks_since);
+        }
+        under_way
     }
 
     fn in_use(&self) -> impl Iterator<Item = (usize, &Entry)> {

@@ -8,12 +8,14 @@
 //! V2. The versions of a record are in the order of their stamps, the newest first. One without a stamp is the first: its author holds the
 //!     record's write lock by it.
 //! V3. Whoever sees a version does not follow its link: what is behind a version that every transaction sees may be gone.
+//! V4. Behind a version that somebody does not see are those that somebody sees; others may have been taken out of the chain.
 //!
 //! # Memory ordering
 //! | edge | from | to | what it carries |
 //! |---|---|---|---|
 //! | `[head]` | a version becomes the newest, Release | the newest is found, Acquire | its header and row, and those behind it |
 //! | `[created]` | a stamp takes the id's place, Release | the author is asked for, Acquire | the row, to which the author has written up to its commit |
+//! | `[taken-out]` | see [`LongReaders`](crate::long_readers::LongReaders) | | that nobody finds the version any more |
 //! | `[successor]` | an id, or later a stamp, in the version before, Release | a reader's commit, Acquire | the transaction that is asked for |
 //!
 //! Who compares a stamp with its own begin has the row by `[commit-order]` already. A look at what is newest has no begin: it depends on
@@ -36,8 +38,11 @@ const DELETION: u64 = 1;
 /// In the link of a version: its memory is of the reserve.
 const RESERVE: u64 = 2;
 
+/// In the link of a version: it was taken out of its chain.
+const TAKEN_OUT: u64 = 4;
+
 /// The bits of a link that are not of the address.
-const MARKS: u64 = DELETION | RESERVE;
+const MARKS: u64 = DELETION | RESERVE | TAKEN_OUT;
 
 /// What stands before a version's row.
 #[derive(Debug)]
@@ -57,7 +62,8 @@ const _: () = assert!(size_of::<Header<crate::isolation::NoCertificates>>() + 8 
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(size_of::<Header<Certificates>>() + 8 <= 48);
 
-/// The address of a version, good while the transaction that has found it is pinned.
+/// The address of a version, good while the transaction that has found it looks at versions, see [`Horizon`](crate::horizon::Horizon); that of one
+/// that it sees, and that does not leave memory, as long as it is under way.
 pub(crate) struct Version<I: Isolation>(RawRecord<Header<I::Dependencies>>);
 
 /// What a version is to a transaction that meets it.
@@ -94,7 +100,7 @@ impl<I: Isolation> Version<I> {
         author: Author,
         older: Self,
     ) -> Result<Self, OutOfMemory> {
-        let header = Self::new_header(author, Some(older), MARKS);
+        let header = Self::new_header(author, Some(older), DELETION | RESERVE);
         let allocate = |layout, account| guard.participant().heap().allocate_reserve(layout, account);
         // SAFETY: the reserve returns a fresh block.
         unsafe { RawRecord::allocate_exact(store, 0, header, allocate) }.map(Version)
@@ -181,13 +187,35 @@ impl<I: Isolation> Version<I> {
         self.header().older.store(older | u64::from(is_deletion), Ordering::Relaxed);
     }
 
-    /// Returns the version before. The caller does not see this one (V3).
+    /// Returns the version before, but for those that nobody needs. The caller does not see this one (V3).
     #[inline]
     pub(crate) fn older(&self) -> Option<Self> {
-        // Relaxed: it was written before the version was found.
-        let word = self.header().older.load(Ordering::Relaxed) & !MARKS;
-        // SAFETY: a version is freed once every transaction sees the one in front of it, and the caller does not.
+        // Acquire: whatever version of the record it leads to was complete before this one was found; what is asked of this version from here on
+        // was so later than that the link was there.
+        let word = self.header().older.load(Ordering::Acquire) & !MARKS;
+        // SAFETY: a version is freed once every transaction sees one in front of it, and the caller does not, or when it was taken out of the
+        // chain, and nobody is left who may have found it there.
         unsafe { Version::from_word(word) }
+    }
+
+    /// Leads to another one of the versions before, or to none. The caller holds the lock of the long readers, and the version is committed.
+    pub(crate) fn set_older(&self, older: Option<Self>) {
+        let marks = self.header().older.load(Ordering::Relaxed) & MARKS;
+        // Release: [taken-out].
+        self.header().older.store(older.map_or(0, Version::to_word) | marks, Ordering::Release);
+    }
+
+    /// Says that the version is in its chain no more. The caller holds the lock of the long readers.
+    pub(crate) fn mark_taken_out(&self) {
+        let word = self.header().older.load(Ordering::Relaxed);
+        // Release: [taken-out].
+        self.header().older.store(word | TAKEN_OUT, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_taken_out(&self) -> bool {
+        // Acquire: [taken-out].
+        self.header().older.load(Ordering::Acquire) & TAKEN_OUT != 0
     }
 
     /// Returns what depends on the version, under an isolation level that keeps this.
@@ -294,18 +322,6 @@ impl<I: Isolation> Version<I> {
     #[cfg(not(all(test, loom)))]
     fn keeps_memory(self) -> bool {
         [Fault::OverwriteUncommitted, Fault::EvictUsed, Fault::KeepMark].into_iter().any(has_fault::<I>)
-    }
-
-    /// Frees a version once every transaction has ended that may have found it.
-    ///
-    /// # Safety
-    /// As [`RawRecord::retire`].
-    pub(crate) unsafe fn retire(self, guard: &Guard<'_>) {
-        if has_fault::<I>(Fault::OverwriteUncommitted) {
-            return;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.0.retire(guard) }
     }
 }
 

@@ -176,8 +176,7 @@ impl<I: Isolation> Transaction<'_, I> {
         }
         // Relaxed: who passes over all slots, and has found the version, is pinned.
         slot.store(DEAD, Ordering::Relaxed);
-        // SAFETY: no key led to the record, and nothing leads to the version any more.
-        unsafe { self.garbage.retire(&self.guard, version) };
+        self.garbage.retire(&self.guard, version, &self.context.counters);
         self.garbage.give_back(store, oid);
         match inserted {
             // SAFETY: the value was read from the store's index, under a pin.

@@ -24,7 +24,7 @@ impl Evictor {
         guard: &Guard<'_>,
         leavers: Leavers,
     ) -> bool {
-        cold.remove_empty(shared.epochs.memory_horizon(), || guard.participant().retire_epoch());
+        cold.remove_empty(shared.horizon.look_horizon(), || guard.participant().retire_epoch());
         let mut leaving: Vec<(&AtomicU64, Version<I>)> = Vec::new();
         let (mut bytes, mut laps) = (0, 0);
         while bytes < LEAVING_BYTES && laps < LAPS_MAX {

@@ -84,7 +84,7 @@ impl Evictor {
         state: &mut SessionState<I>,
     ) -> Remains {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
-        cold.remove_empty(shared.epochs.memory_horizon(), || state.participant.retire_epoch());
+        cold.remove_empty(shared.horizon.look_horizon(), || state.participant.retire_epoch());
         let cleaned = self.cleaner.step(shared, cold, state);
         if !self.find_excess::<I>(shared.epochs.pool()) {
             return cleaned;
@@ -103,7 +103,7 @@ impl Evictor {
         let refused_bytes = pool.take_refused();
         let Some(fill) = pool.fill(pool.limit_bytes().unwrap_or(u64::MAX)) else {
             self.queues.iter_mut().for_each(|queue| queue.owed_bytes = 0);
-            return I::EVICTS_ALL && self.set_excess(Excess::ALL);
+            return I::IS_HASTY && self.set_excess(Excess::ALL);
         };
         if is_short {
             self.queues[SMALL].owe(SHORTAGE_BYTES);
@@ -115,7 +115,7 @@ impl Evictor {
         // There is no more to wait for.
         let owed_bytes = &mut self.queues[LARGE].owed_bytes;
         *owed_bytes = (*owed_bytes).min(fill.large_bytes);
-        self.set_excess(if I::EVICTS_ALL { Excess::ALL } else { Excess::of(&fill) })
+        self.set_excess(if I::IS_HASTY { Excess::ALL } else { Excess::of(&fill) })
     }
 
     fn set_excess(&mut self, excess: [Excess; SIZES]) -> bool {
@@ -136,7 +136,7 @@ impl Evictor {
                 None => break,
             }
         }
-        // Behind the marks: who has found a version before has pinned before this.
+        // Behind the marks: who has found a version before has begun to look before this.
         let since = guard.participant().retire_epoch();
         let is_marking = self.queues.iter_mut().map(|queue| queue.end_marking(since));
         // All of them: none is left out.
@@ -218,7 +218,7 @@ impl Queue {
     /// Evicts rows that have cooled, the longest first, as many as should leave, or for now.
     fn evict<I: Isolation>(&mut self, shared: &ErmiaShared, cold: &ColdRows, guard: &Guard<'_>) -> Remains {
         let bytes = self.excess.leaving_bytes.min(LEAVING_BYTES);
-        let ripe = self.take_ripe::<I>(shared.epochs.memory_horizon(), bytes);
+        let ripe = self.take_ripe::<I>(shared.horizon.look_horizon(), bytes);
         if ripe.is_empty() {
             return Remains::Later;
         }

@@ -123,7 +123,7 @@ impl ErmiaStore {
 }
 
 /// Takes the mark away. False if the slot has changed.
-pub(super) fn end_cooling(slot: &AtomicU64, word: u64) -> bool {
+pub(crate) fn end_cooling(slot: &AtomicU64, word: u64) -> bool {
     // AcqRel: [head]; and what this thread does with the version comes behind: who would evict it finds another word.
     slot.compare_exchange(word, word & !COOLING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }

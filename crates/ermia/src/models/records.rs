@@ -148,10 +148,7 @@ fn run_program<I: Isolation>(
         }
         Program::Snapshot(records) => {
             let mut snapshot = first.begin_snapshot();
-            let row = |record: usize| {
-                let row = snapshot.see(&stage.store, oids[record], b"key").unwrap();
-                Deed::Saw(record, row.map(|row| row.read(|row| row.word(0))))
-            };
+            let row = |record: usize| Deed::Saw(record, snapshot.first_word(&stage.store, oids[record]));
             vec![Some(records.iter().copied().map(row).collect())]
         }
     }

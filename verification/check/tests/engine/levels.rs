@@ -13,7 +13,7 @@ macro_rules! recording {
             type Dependencies = <$level as Isolation>::Dependencies;
             const SERIALIZABLE: bool = $level::SERIALIZABLE;
             const RECORDS_HISTORY: bool = true;
-            const EVICTS_ALL: bool = true;
+            const IS_HASTY: bool = true;
             const FAULT: Option<Fault> = $fault;
         }
     };
