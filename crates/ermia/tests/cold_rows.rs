@@ -226,6 +226,36 @@ fn a_walk_has_every_row_and_leaves_it_where_it_is() {
 }
 
 #[test]
+fn rows_leave_memory_beside_a_snapshot_and_it_shows_what_it_has_found() {
+    const KEYS: u64 = 40_000;
+    const UPDATED: u64 = 20;
+    let mut stage = Stage::<Serializable>::new("snapshot");
+    (0..KEYS).for_each(|key| stage.write(key, Some(key)));
+    let mut session = stage.engine.session();
+    let mut snapshot = session.begin_snapshot();
+    let mut found = Vec::new();
+    for key in (0..KEYS).step_by(100).chain(0..UPDATED) {
+        found.push((key, snapshot.find(&stage.store, &key.to_be_bytes()).unwrap().unwrap()));
+    }
+    let before = stage.cold();
+    // All of them come through memory, a part of it at a time, and some are updated far more often than there is memory for.
+    (0..KEYS).for_each(|key| assert_eq!(stage.read(key), Some(key)));
+    for round in 0..2000 {
+        (0..UPDATED).for_each(|key| stage.write(key, Some(KEYS + round)));
+        if round % 16 == 0 {
+            stage.collect();
+        }
+    }
+    let after = stage.cold();
+    assert!(after.evicted - before.evicted > KEYS / 2, "{before:?}, {after:?}");
+    stage.assert_within_limit();
+    for (key, found) in found {
+        assert_eq!(snapshot.read(found, |row| row.word(0)).unwrap(), key);
+        assert_eq!(snapshot.get(&stage.store, &key.to_be_bytes(), |row| row.word(0)).unwrap(), Some(key));
+    }
+}
+
+#[test]
 fn what_is_read_again_and_again_stays_in_memory() {
     const KEYS: u64 = 40_000;
     let mut stage = Stage::<Serializable>::new("hot");
