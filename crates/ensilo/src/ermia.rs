@@ -15,8 +15,8 @@
 //! transaction that [reads mostly](crate::generic::Request::read_mostly) is under way. So it may have to wait until what it shows is stored.
 //!
 //! However long a transaction or a snapshot lasts, and however often rows are updated meanwhile, of each row it keeps the version that it sees
-//! and no other. While a transaction has met an insert that it does not see, or where rows may leave memory, what was overwritten since may stay
-//! until it ends.
+//! and no other. What was overwritten since may stay until the end of a read-write transaction that has met an insert which it does not see, or
+//! does nothing; and of every one where rows may leave memory.
 //!
 //! With a [memory limit](crate::Options::memory_limit_bytes) that is smaller than the data, a database in a directory goes on: rows that nobody
 //! has used lately leave memory for the disk, and a transaction that needs one reads it back. How many that are is in the

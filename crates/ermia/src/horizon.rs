@@ -22,11 +22,13 @@ use ensilo_epoch::{Epoch, Epochs};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::{CachePadded, barrier};
+use std::sync::TryLockError;
 
 use crate::long_readers::LongReaders;
 use crate::planted::{Step, is_left_out};
 use crate::safe_snapshot::SafeSnapshot;
 use crate::stamp::{Clock, Stamp};
+use crate::store::lock;
 use crate::transaction_table::{Entry, TransactionTable};
 
 /// See the module's documentation.
@@ -44,7 +46,7 @@ pub(crate) struct Horizon {
     /// The stamp of the next commit by then.
     derived_from: AtomicU64,
     /// Held by whoever derives the horizon.
-    readers: Mutex<LongReaders>,
+    readers: CachePadded<Mutex<LongReaders>>,
 }
 
 impl Horizon {
@@ -58,7 +60,7 @@ impl Horizon {
             long_readers_ended: AtomicU64::new(0),
             derived_at: AtomicU64::new(0),
             derived_from: AtomicU64::new(0),
-            readers: Mutex::new(LongReaders::new(counts_all)),
+            readers: CachePadded::new(Mutex::new(LongReaders::new(counts_all))),
         }
     }
 
@@ -94,8 +96,13 @@ impl Horizon {
     }
 
     /// Returns the long readers, unless somebody else has them; the horizon stays where it is meanwhile.
-    pub(crate) fn long_readers(&self) -> Option<MutexGuard<'_, LongReaders>> {
-        self.readers.try_lock().ok()
+    pub(crate) fn try_long_readers(&self) -> Option<MutexGuard<'_, LongReaders>> {
+        match self.readers.try_lock() {
+            Ok(readers) => Some(readers),
+            // What is known of them is true at every step.
+            Err(TryLockError::Poisoned(readers)) => Some(readers.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Begins at a place of the table: `pin` pins, and `begin` returns the stamp from which on what is there stays, until the
@@ -132,7 +139,7 @@ impl Horizon {
         self.enter(entry, pin, begin)
     }
 
-    /// Derives the horizon anew, once a tick of the epochs, and when many transactions have committed.
+    /// Derives the horizon anew, once a tick of the epochs, and when many transactions have committed, unless somebody else does.
     #[inline]
     pub(crate) fn keep_up(
         &self,
@@ -141,9 +148,24 @@ impl Horizon {
         table: &TransactionTable,
         snapshot: &SafeSnapshot,
     ) {
-        if self.is_due(epochs, clock) {
-            self.derive(|| self.is_due(epochs, clock), epochs, clock, table, snapshot);
+        if self.is_due(epochs, clock)
+            && let Some(readers) = self.try_long_readers()
+            // Somebody may have done so just now.
+            && self.is_due(epochs, clock)
+        {
+            self.derive(readers, epochs, clock, table, snapshot);
         }
+    }
+
+    /// Derives the horizon anew, behind whoever does.
+    pub(crate) fn keep_up_now(
+        &self,
+        epochs: &Epochs,
+        clock: &Clock,
+        table: &TransactionTable,
+        snapshot: &SafeSnapshot,
+    ) {
+        self.derive(lock(&self.readers), epochs, clock, table, snapshot);
     }
 
     #[inline]
@@ -152,20 +174,15 @@ impl Horizon {
             || clock.is_far_from(Stamp::new(self.derived_from.load(Ordering::Relaxed)))
     }
 
-    /// Derives the horizon anew, unless somebody else does, or has done it so that it is no longer needed.
     #[cold]
-    pub(crate) fn derive(
+    fn derive(
         &self,
-        is_needed: impl Fn() -> bool,
+        mut readers: MutexGuard<'_, LongReaders>,
         epochs: &Epochs,
         clock: &Clock,
         table: &TransactionTable,
         snapshot: &SafeSnapshot,
     ) {
-        let Ok(mut readers) = self.readers.try_lock() else { return };
-        if !is_needed() {
-            return;
-        }
         let tick = epochs.last_tick();
         // First: a snapshot that is taken behind the look at the last one is no older.
         let now = clock.now();

@@ -79,7 +79,9 @@ impl LongReaders {
         let LongReaders { begins, until, under_way, ended, counts_all, .. } = self;
         under_way.sort_unstable();
         under_way.dedup();
-        let is_recent = |begin: &Stamp| *begin >= newest || !(*counts_all || clock.is_long_ago(*begin));
+        // What has begun long ago by one measure goes on to have, also where the measure changes with the epoch.
+        let is_long = |begin| *counts_all || begins.binary_search(&begin).is_ok() || clock.is_long_ago(begin);
+        let is_recent = |begin: &Stamp| *begin >= newest || !is_long(*begin);
         let recent = under_way.iter().position(is_recent).unwrap_or(under_way.len());
         *until = under_way.get(recent).copied().unwrap_or(newest).min(newest);
         under_way.truncate(recent);
@@ -102,6 +104,11 @@ impl LongReaders {
     /// Returns how many times some have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.ended
+    }
+
+    /// Returns where the first one has begun.
+    pub(crate) fn oldest(&self) -> Option<Stamp> {
+        self.begins.first().copied()
     }
 
     /// Returns whether a transaction that has begun here may be under way.

@@ -53,6 +53,7 @@ use crate::context::Context;
 use crate::garbage::Garbage;
 use crate::isolation::Isolation;
 use crate::planted::{Step, leave_out};
+use crate::session::collect_garbage;
 use crate::shared::ErmiaShared;
 use crate::snapshot::Snapshot;
 use crate::store::{ErmiaStore, lock};
@@ -124,6 +125,8 @@ struct ModelSession<I: Isolation> {
 impl<I: Isolation> ModelSession<I> {
     fn begin(&mut self) -> Transaction<'_, I> {
         let ModelSession { stage, participant, context, garbage, slot } = self;
+        let entry = stage.shared.table.entry(*slot);
+        collect_garbage(&stage.shared, entry, participant, garbage, &context.counters);
         Transaction::open(&stage.shared, participant, context, garbage, *slot)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ensilo_engine::{Store as _, TableId};
 
 use crate::horizon::Horizon;
-use crate::isolation::Isolation;
+use crate::isolation::{Fault, Isolation, has_fault};
 use crate::long_readers::{Fate, LongReaders};
 use crate::oid_array::Oid;
 use crate::shared::ErmiaShared;
@@ -88,7 +88,7 @@ impl<I: Isolation> OverwrittenVersions<I> {
         budget: usize,
         mut each: impl FnMut(Version<I>, Fate),
     ) {
-        let Some(readers) = shared.horizon.long_readers() else { return };
+        let Some(readers) = shared.horizon.try_long_readers() else { return };
         self.take_back(&readers);
         let mut chains = Chains { shared, readers: &readers, stores: Vec::new() };
         for _ in 0..budget {
@@ -96,12 +96,14 @@ impl<I: Isolation> OverwrittenVersions<I> {
             match readers.fate_of(next.version, next.stamp) {
                 Fate::NeededBy(reader) => self.set_aside(reader, next),
                 Fate::Undecided => return self.recent.push_front(next),
-                fate => {
-                    if fate == Fate::InTheWay && !next.version.is_taken_out() {
-                        chains.clear(&next);
+                Fate::InTheWay if !next.version.is_taken_out() && !chains.clear(&next) => {
+                    // It stays in the chain: those who have found the store before it was dropped walk there.
+                    match readers.oldest() {
+                        Some(reader) => self.set_aside(reader, next),
+                        None => each(next.version, Fate::InTheWay),
                     }
-                    each(next.version, fate);
                 }
+                fate => each(next.version, fate),
             }
         }
     }
@@ -130,14 +132,14 @@ struct Chains<'a> {
 }
 
 impl Chains<'_> {
-    /// Takes a version out of its chain, and others that are in the way there.
-    fn clear<I: Isolation>(&mut self, overwritten: &Overwritten<I>) {
-        // Nobody looks for it in a store that was dropped.
+    /// Takes a version out of its chain, and others that are in the way there. False if the store was dropped.
+    fn clear<I: Isolation>(&mut self, overwritten: &Overwritten<I>) -> bool {
         let readers = self.readers;
-        if let Some(store) = self.store(overwritten.version.record().store()) {
-            readers.clear_chain::<I>(store, overwritten.oid);
-            assert!(overwritten.version.is_taken_out(), "a version is in its chain until nobody needs it");
-        }
+        let Some(store) = self.store(overwritten.version.record().store()) else { return false };
+        readers.clear_chain::<I>(store, overwritten.oid);
+        let is_taken_out = overwritten.version.is_taken_out() || has_fault::<I>(Fault::OverwriteUncommitted);
+        assert!(is_taken_out, "a version is in its chain until nobody needs it");
+        true
     }
 
     fn store(&mut self, id: TableId) -> Option<&ErmiaStore> {

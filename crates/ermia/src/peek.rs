@@ -31,16 +31,22 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
     pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Result<Option<Version<I>>, AbortReason> {
         let _indirection = crate::region::indirection();
-        let mut next = store.newest::<I>(oid, self.shared, &self.guard)?;
-        while let Some(version) = next {
-            let older = version.older();
-            // Behind the look at the link: as long as the version is not committed, that leads to the one before.
-            match version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) {
-                Sight::Own | Sight::Visible(_) => return Ok(Some(version).filter(|row| !row.is_deletion())),
-                Sight::Invisible => next = older,
+        loop {
+            let newest = store.newest::<I>(oid, self.shared, &self.guard)?;
+            let mut next = newest;
+            while let Some(version) = next.filter(|version| !self.is_in_force(*version)) {
+                next = version.older();
+            }
+            // One that was not committed may be by now: what lies behind it was overwritten then, and may have been taken out of the chain.
+            if next == newest || newest.is_some_and(|version| !self.is_in_force(version)) {
+                return Ok(next.filter(|version| !version.is_deletion()));
             }
         }
-        Ok(None)
+    }
+
+    /// Returns whether a version is committed, or this transaction's own.
+    fn is_in_force(&self, version: Version<I>) -> bool {
+        version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) != Sight::Invisible
     }
 }
 

@@ -57,7 +57,8 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(Seen::Nothing(passed_over))
     }
 
-    /// Notes that a version was read.
+    /// Notes that a version was read. A row is kept for the transaction. A deletion that every transaction sees may leave the index and be freed:
+    /// then the node says so, and who relies on that aborts before it looks at the deletion again.
     #[inline]
     pub(crate) fn track(&mut self, version: Version<I>, stamp: Stamp) -> Result<(), Abort> {
         self.context.latest_read = self.context.latest_read.max(stamp);

@@ -79,6 +79,8 @@ impl<I: Isolation> SessionState<I> {
         }
         shared.keep_up();
         self.participant.collect(RETIRED_BUDGET);
+        let SessionState { participant, context, garbage, .. } = self;
+        collect_garbage(shared, shared.table.entry(slot), participant, garbage, &context.counters);
         slot
     }
 
@@ -102,12 +104,7 @@ impl<I: Isolation> SessionState<I> {
 
     /// Frees a bounded amount of garbage.
     pub(crate) fn collect(&mut self, shared: &ErmiaShared) -> Remains {
-        let slot = self.prepare(shared);
-        if self.garbage.is_ripe(shared) {
-            let entry = shared.table.entry(slot);
-            let SessionState { participant, context, garbage, .. } = self;
-            look_at(shared, entry, participant, |guard, _| garbage.collect(shared, guard, &context.counters));
-        }
+        self.prepare(shared);
         self.remains(shared)
     }
 
@@ -120,6 +117,20 @@ impl<I: Isolation> SessionState<I> {
         } else {
             Remains::Later
         }
+    }
+}
+
+/// Frees a bounded amount of a session's garbage, between its transactions.
+#[inline]
+pub(crate) fn collect_garbage<I: Isolation>(
+    shared: &ErmiaShared,
+    entry: &Entry,
+    participant: &Participant,
+    garbage: &mut Garbage<I>,
+    counters: &WorkerCounters,
+) {
+    if garbage.is_ripe(shared) {
+        look_at(shared, entry, participant, |guard, _| garbage.collect(shared, guard, counters));
     }
 }
 

@@ -70,7 +70,7 @@ impl ErmiaShared {
     #[cold]
     pub(crate) fn keep_up_now(&self) {
         self.snapshot.forget();
-        self.horizon.derive(|| true, &self.epochs, &self.clock, &self.table, &self.snapshot);
+        self.horizon.keep_up_now(&self.epochs, &self.clock, &self.table, &self.snapshot);
     }
 
     /// Moves the horizon on, if the epochs have, or many transactions have committed.

@@ -46,10 +46,7 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         slot: u16,
     ) -> Self {
         let entry = shared.table.entry(slot);
-        let now = |guard: &ExclusiveGuard<'s>| {
-            if garbage.is_ripe(shared) {
-                garbage.collect(shared, guard, &context.counters);
-            }
+        let now = |_: &ExclusiveGuard<'s>| {
             if context.favor_next {
                 context.favor(shared);
             }

@@ -318,10 +318,18 @@ impl<I: Isolation> Version<I> {
         true
     }
 
-    /// With these mistakes two may have overwritten the same version, and both free it, or it is freed while others use it.
+    /// With these mistakes two may have overwritten the same version, and both free it, or it is freed while others use it, who should not have
+    /// found it or should have given up.
     #[cfg(not(all(test, loom)))]
     fn keeps_memory(self) -> bool {
-        [Fault::OverwriteUncommitted, Fault::EvictUsed, Fault::KeepMark].into_iter().any(has_fault::<I>)
+        let faults = [
+            Fault::OverwriteUncommitted,
+            Fault::SkipCommitting,
+            Fault::SkipNodes,
+            Fault::EvictUsed,
+            Fault::KeepMark,
+        ];
+        faults.into_iter().any(has_fault::<I>)
     }
 }
 

@@ -22,6 +22,9 @@ use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
 use crate::version::Version;
 
+/// How many times garbage is collected for want of memory.
+const COLLECTIONS_MAX: usize = 1000;
+
 impl<I: Isolation> Transaction<'_, I> {
     /// Replaces words of a row.
     pub(crate) fn patch_found(&mut self, handle: ErmiaHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
@@ -304,7 +307,10 @@ impl<I: Isolation> Transaction<'_, I> {
     #[cold]
     fn free_garbage(&mut self) {
         self.shared.keep_up_now();
-        while self.garbage.has_ripe_versions(self.shared) {
+        for _ in 0..COLLECTIONS_MAX {
+            if !self.garbage.is_ripe(self.shared) {
+                break;
+            }
             self.garbage.collect(self.shared, &self.guard, &self.context.counters);
         }
     }

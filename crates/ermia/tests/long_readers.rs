@@ -191,3 +191,39 @@ fn a_transaction_that_reads_for_long_keeps_what_it_sees_and_no_more() {
     }
     reader.commit().unwrap();
 }
+
+/// Scans every row in the middle of whose way the rows are updated and the table is dropped, while others use what memory that leaves.
+fn scan_beside_a_drop(reader: &mut impl Read<Store = ErmiaStore>, mut stage: Stage<SnapshotIsolation>) {
+    let store = Arc::clone(&stage.store);
+    let other = stage.engine.new_store(TableId(2)).unwrap();
+    let (mut seen, mut is_dropped) = (Vec::new(), false);
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let decode = |_: &[u8], row: ensilo_engine::RowRef<'_>| row.word(0);
+    let ended = reader.scan(&store, all, Direction::Forward, decode, |_, value| {
+        seen.push(value);
+        if !std::mem::replace(&mut is_dropped, true) {
+            stage.update(2 * ROUNDS);
+            assert!(stage.engine.drop_store(TableId(1)));
+        }
+        stage.settle();
+        for key in 0..1000 {
+            let key = (seen.len() as u64 * 1000 + key).to_be_bytes();
+            let mut tx = stage.writers[0].begin();
+            assert!(tx.insert(&other, &key, &[u64::MAX], 8).unwrap());
+            tx.commit().unwrap();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(seen.iter().all(|value| *value == 0), "{seen:?}");
+    assert!(ended.is_err() || seen.len() as u64 == KEYS);
+}
+
+#[test]
+fn a_scan_of_a_table_that_is_dropped_sees_what_it_saw_before() {
+    let stage = Stage::<SnapshotIsolation>::new();
+    let mut session = stage.engine.session();
+    scan_beside_a_drop(&mut session.begin_snapshot(), stage);
+    let stage = Stage::<SnapshotIsolation>::new();
+    let mut session = stage.engine.session();
+    scan_beside_a_drop(&mut session.begin(), stage);
+}

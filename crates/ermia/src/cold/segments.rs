@@ -87,7 +87,8 @@ impl Segment {
     }
 
     pub(super) fn forget(&self, place: ColdWord) {
-        self.live_words.fetch_sub(place.len_words() as u64, Ordering::Relaxed);
+        // Release: whoever finds nothing left finds that no slot leads here any more.
+        self.live_words.fetch_sub(place.len_words() as u64, Ordering::Release);
     }
 
     /// Says that the file is to stay as long as there are cold rows in it.
@@ -104,7 +105,8 @@ impl Segment {
     }
 
     pub(super) fn live_words(&self) -> u64 {
-        self.live_words.load(Ordering::Relaxed)
+        // Acquire: see `forget`.
+        self.live_words.load(Ordering::Acquire)
     }
 }
 
