@@ -5,7 +5,9 @@
 pub(crate) enum Place {
     /// The counter of +GlobalTID.
     GlobalTid,
-    /// TID words, row words, links to old versions.
+    /// The clock of ERMIA's engine: stamps of commits, which are places in the log.
+    Clock,
+    /// TID words, row words, links to old versions, indirection arrays.
     Records,
     /// Nodes of trees.
     Index,
@@ -21,6 +23,7 @@ impl Place {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::GlobalTid => "global TID",
+            Self::Clock => "clock",
             Self::Records => "records",
             Self::Index => "index",
             Self::Epochs => "epochs",
@@ -34,7 +37,9 @@ impl Place {
         let is_in = |part: &str| file.contains(part);
         if is_in("txn/src/global_tid.rs") {
             Self::GlobalTid
-        } else if ["txn/src/record", "engine/src/raw_record.rs", "engine/src/row.rs"].into_iter().any(is_in) {
+        } else if CLOCK.into_iter().any(is_in) {
+            Self::Clock
+        } else if RECORDS.into_iter().any(is_in) {
             Self::Records
         } else if is_in("crates/index/") {
             Self::Index
@@ -47,3 +52,14 @@ impl Place {
         }
     }
 }
+
+const CLOCK: [&str; 2] = ["ermia/src/stamp.rs", "log/src/runtime/ring/clock.rs"];
+
+const RECORDS: [&str; 6] = [
+    "txn/src/record",
+    "engine/src/raw_record.rs",
+    "engine/src/row.rs",
+    "ermia/src/version.rs",
+    "ermia/src/isolation.rs",
+    "ermia/src/oid_array",
+];
