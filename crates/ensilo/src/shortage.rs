@@ -21,6 +21,9 @@ const QUICK_ATTEMPTS: u32 = 10;
 /// How long it waits until rows have left otherwise.
 const EVICTION_WAIT: Duration = Duration::from_millis(5);
 
+/// How long it frees at a time.
+const COLLECTION_TIME: Duration = Duration::from_millis(5);
+
 /// The attempts that have found no memory, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Shortage {
@@ -83,7 +86,11 @@ impl Shortage {
 /// Frees what nobody uses, and lends what lies in heaps that nobody uses, as the collector does, which may not be there yet. Returns
 /// whether there was something to do.
 fn free_orphaned<E: Engine>(engine: &E) -> bool {
-    let remains = engine.collect_orphaned();
+    let began = Instant::now();
+    let mut remains = engine.collect_orphaned();
+    while remains == Remains::Now && began.elapsed() < COLLECTION_TIME {
+        remains = engine.collect_orphaned();
+    }
     let trimmed_bytes = engine.trim_orphaned();
     if engine.take_shortage() {
         engine.return_lent_memory();

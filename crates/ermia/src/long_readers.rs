@@ -106,9 +106,12 @@ impl LongReaders {
         self.ended
     }
 
-    /// Returns where the first one has begun.
-    pub(crate) fn oldest(&self) -> Option<Stamp> {
-        self.begins.first().copied()
+    /// Returns where the first one has begun, of those that something is in the way of.
+    pub(crate) fn oldest(&self) -> Stamp {
+        match self.begins.first() {
+            Some(begin) => *begin,
+            None => unreachable!("without long readers everything before `until` lies before the horizon"),
+        }
     }
 
     /// Returns whether a transaction that has begun here may be under way.

@@ -97,11 +97,8 @@ impl<I: Isolation> OverwrittenVersions<I> {
                 Fate::NeededBy(reader) => self.set_aside(reader, next),
                 Fate::Undecided => return self.recent.push_front(next),
                 Fate::InTheWay if !next.version.is_taken_out() && !chains.clear(&next) => {
-                    // It stays in the chain: those who have found the store before it was dropped walk there.
-                    match readers.oldest() {
-                        Some(reader) => self.set_aside(reader, next),
-                        None => each(next.version, Fate::InTheWay),
-                    }
+                    // It stays in the chain until nobody walks as far: some have found the store before it was dropped.
+                    self.set_aside(readers.oldest(), next);
                 }
                 fate => each(next.version, fate),
             }

@@ -49,8 +49,10 @@ pub struct ReplayWorker<'r> {
     left: &'r Mutex<Vec<Leftover>>,
 }
 
-/// How often memory is looked for once no rows are left that could leave it.
+/// How often memory is looked for once no rows are left that could leave it, and in all: a large row that is read back to be replaced by a larger
+/// one may be all that can leave, again and again.
 const ATTEMPTS_WITHOUT_ROWS: u32 = 3;
+const ATTEMPTS_MAX: u32 = 1000;
 
 /// What a worker leaves to do until everything is replayed, and what it has found out.
 #[derive(Debug, Default)]
@@ -118,15 +120,16 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
         guard: &Guard<'_>,
         mut put: impl FnMut() -> Result<R, ReplayError>,
     ) -> Result<R, ReplayError> {
-        let mut attempts_left = if self.engine.shared.cold.is_some() { ATTEMPTS_WITHOUT_ROWS } else { 0 };
-        loop {
+        let mut without_rows_left = if self.engine.shared.cold.is_some() { ATTEMPTS_WITHOUT_ROWS } else { 0 };
+        for _ in 0..ATTEMPTS_MAX {
             match put() {
-                Err(ReplayError::OutOfMemory) if attempts_left > 0 => {
-                    attempts_left -= u32::from(!self.make_room(guard));
+                Err(ReplayError::OutOfMemory) if without_rows_left > 0 => {
+                    without_rows_left -= u32::from(!self.make_room(guard));
                 }
                 outcome => return outcome,
             }
         }
+        Err(ReplayError::OutOfMemory)
     }
 
     /// Lets rows leave memory. False if none are left that can.

@@ -79,18 +79,22 @@ impl<I: Isolation> Stage<I> {
 
     /// Lets epochs go by, and what has cooled leave; in a shortage lends memory, as the collector does.
     fn collect(&mut self) {
+        self.lend_in_a_shortage();
+        for _ in 0..4 {
+            self.engine.epochs().advance();
+            for _ in 0..50 {
+                self.engine.collect_orphaned();
+            }
+        }
+    }
+
+    fn lend_in_a_shortage(&mut self) {
         if self.engine.take_shortage() {
             self.engine.return_lent_memory();
             self.engine.trim_orphaned();
             self.session.trim(&|| false);
             self.engine.lend_orphaned();
             self.session.lend(&|| false);
-        }
-        for _ in 0..4 {
-            self.engine.epochs().advance();
-            for _ in 0..50 {
-                self.engine.collect_orphaned();
-            }
         }
     }
 
@@ -253,6 +257,36 @@ fn rows_leave_memory_beside_a_snapshot_and_it_shows_what_it_has_found() {
         assert_eq!(snapshot.read(found, |row| row.word(0)).unwrap(), key);
         assert_eq!(snapshot.get(&stage.store, &key.to_be_bytes(), |row| row.word(0)).unwrap(), Some(key));
     }
+}
+
+#[test]
+fn rows_leave_memory_in_time_although_the_hand_has_a_long_way_over_cold_ones() {
+    const KEYS: u64 = 150_000;
+    let mut stage = Stage::<Serializable>::within("way", 3 * LIMIT_BYTES);
+    let (first, second) = (Arc::clone(&stage.store), stage.engine.new_store(TableId(2)).unwrap());
+    let mut ticks_max = 0;
+    for key in 0..2 * KEYS {
+        // The first half of one table is cold when both grow in turn: the hand comes to their ends by way of that.
+        stage.store = Arc::clone(if key < KEYS || key % 2 == 0 { &first } else { &second });
+        for ticks in 0.. {
+            ticks_max = ticks.max(ticks_max);
+            let mut tx = stage.session.begin();
+            let inserted = tx.insert(&stage.store, &key.to_be_bytes(), &[key; ROW_WORDS], ROW_WORDS * 8);
+            match inserted.and_then(|inserted| tx.commit().map(|_| inserted)) {
+                Ok(inserted) => {
+                    assert!(inserted);
+                    break;
+                }
+                Err(abort) => assert_eq!(abort.reason(), AbortReason::OutOfMemory),
+            }
+            // As the collector does: while there is something to do, and once a tick.
+            stage.lend_in_a_shortage();
+            while stage.session.collect() == ensilo_engine::Remains::Now {}
+            while stage.engine.collect_orphaned() == ensilo_engine::Remains::Now {}
+            stage.engine.epochs().advance();
+        }
+    }
+    assert!(ticks_max < 8, "{ticks_max} ticks");
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub(super) const LEAVING_BYTES: u64 = 256 << 10;
 /// Slots that the hand passes at a time.
 const SLOTS: usize = 4096;
 
+/// A lap that is under way, and another one, in which those are met that the first one has marked and somebody has used.
+const OWED_LAPS: u8 = 2;
+
 /// What leaves when a session finds no memory although there should be some: it lies in pieces that are too small, or elsewhere.
 const SHORTAGE_BYTES: u64 = 512 << 10;
 
@@ -51,6 +54,8 @@ struct Queue {
     bytes: u64,
     /// What still has to leave for sessions that have found no memory.
     owed_bytes: u64,
+    /// For so many laps of the hand: whoever finds no memory behind that says so again.
+    owed_laps: u8,
     excess: Excess,
 }
 
@@ -127,7 +132,8 @@ impl Evictor {
 
     /// Marks records, until enough bytes are cooling, or for now.
     fn cool<I: Isolation>(&mut self, shared: &ErmiaShared, guard: &Guard<'_>) -> Remains {
-        for _ in 0..SLOTS {
+        let mut slots_left = SLOTS;
+        while slots_left > 0 {
             if self.queues.iter().all(Queue::is_enough) || (self.hand.store.is_none() && !self.begin_lap()) {
                 break;
             }
@@ -135,12 +141,19 @@ impl Evictor {
                 Some((store, oid)) => self.mark::<I>(shared.horizon.get(), store, oid),
                 None => break,
             }
+            slots_left -= 1;
         }
+        // Where somebody waits, the hand is not to rest because there was nothing to mark so far.
+        let is_on_its_way = slots_left == 0 && self.queues.iter().any(Queue::is_awaited);
         // Behind the marks: who has found a version before has begun to look before this.
         let since = guard.participant().retire_epoch();
         let is_marking = self.queues.iter_mut().map(|queue| queue.end_marking(since));
         // All of them: none is left out.
-        if is_marking.fold(false, |any, is_marking| any | is_marking) { Remains::Now } else { Remains::Later }
+        if is_marking.fold(is_on_its_way, |any, is_marking| any | is_marking) {
+            Remains::Now
+        } else {
+            Remains::Later
+        }
     }
 
     /// Returns whether a lap may begin: when nothing is left of the one before (C3). What stays in memory keeps the others waiting no longer.
@@ -152,7 +165,11 @@ impl Evictor {
                 queue.spare();
             }
         }
-        self.queues.iter().all(|queue| queue.cooling.is_empty())
+        let may_begin = self.queues.iter().all(|queue| queue.cooling.is_empty());
+        if may_begin {
+            self.queues.iter_mut().for_each(Queue::count_lap);
+        }
+        may_begin
     }
 
     /// Marks a record as cooling, if it may leave.
@@ -191,6 +208,20 @@ impl Queue {
     /// So many bytes have to leave, for somebody who has found no memory.
     fn owe(&mut self, bytes: u64) {
         self.owed_bytes = self.owed_bytes.max(bytes);
+        self.owed_laps = OWED_LAPS;
+    }
+
+    /// The hand begins another lap: what is owed for so many of them cannot leave.
+    fn count_lap(&mut self) {
+        self.owed_laps = self.owed_laps.saturating_sub(1);
+        if self.owed_laps == 0 {
+            self.owed_bytes = 0;
+        }
+    }
+
+    /// Returns whether more rows should cool for somebody who has found no memory.
+    fn is_awaited(&self) -> bool {
+        self.owed_bytes > 0 && !self.is_enough()
     }
 
     fn is_enough(&self) -> bool {
