@@ -92,7 +92,7 @@ pub struct TransactionStatistics {
     pub snapshots: u64,
     /// Aborted transactions by [`AbortReason::index`]; a retried transaction counts at each attempt.
     pub aborts: [u64; AbortReason::ALL.len()],
-    /// Record versions kept for snapshots.
+    /// Record versions kept for snapshots, and those that somebody may still look at.
     pub versions: u64,
     /// Bytes of those versions.
     pub version_bytes: u64,

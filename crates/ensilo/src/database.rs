@@ -72,10 +72,10 @@ impl<E: Engine> Database<E> {
     /// When the transaction meets a conflict, it is undone and `body` runs again after a short random wait,
     /// at most [`Options::retries`] times. It also runs again when the memory limit has ended it and memory may
     /// have been freed since: once, and over [`ermia`](crate::ermia) in a directory, where rows leave memory,
-    /// for two seconds, and up to ten as long as some leave. So `body` must have no effects but those of the transaction. When
-    /// `body` returns an error or panics, the transaction is undone; an error of its own is returned as it
-    /// is, and its panic goes on, unless they come from reads that do not belong together, which is a
-    /// conflict: see [`Transaction`].
+    /// for two seconds, and up to ten as long as some leave. So `body` must have no effects but those of the
+    /// transaction. When `body` returns an error or panics, the transaction is undone; an error of its own is
+    /// returned as it is, and its panic goes on, unless they come from reads that do not belong together,
+    /// which is a conflict: see [`Transaction`].
     ///
     /// A request that has met many conflicts gets ahead of others: what its attempt has read nobody changes
     /// until it ends. One request at a time does, so that none is tried for ever. Its conflicts count for

@@ -104,7 +104,7 @@ impl<I: Isolation> Garbage<I> {
 
     /// Returns whether a version or a deletion can be freed that every transaction is past.
     #[inline]
-    pub(crate) fn has_ripe_versions(&self, shared: &ErmiaShared) -> bool {
+    fn has_ripe_versions(&self, shared: &ErmiaShared) -> bool {
         let horizon = shared.horizon.get();
         self.overwritten.has_before(horizon)
             || self.deletions.front().is_some_and(|(stamp, _)| *stamp < horizon)
@@ -197,13 +197,22 @@ impl<I: Isolation> Garbage<I> {
             remove().0
         };
         if is_dead {
-            self.retire(guard, deletion.version, counters);
+            // SAFETY: nothing leads to the version any more, and its slot became dead only this once.
+            unsafe { self.retire(guard, deletion.version, counters) };
             self.bury(guard, deletion.store, deletion.oid);
         }
     }
 
-    /// Frees a version once nobody looks at it any more that may have found it. Nothing leads to it, and it is retired only this once.
-    pub(crate) fn retire(&mut self, guard: &Guard<'_>, version: Version<I>, counters: &WorkerCounters) {
+    /// Frees a version once nobody looks at it any more that may have found it.
+    ///
+    /// # Safety
+    /// Nothing leads to the version any more, and it is retired only this once.
+    pub(crate) unsafe fn retire(
+        &mut self,
+        guard: &Guard<'_>,
+        version: Version<I>,
+        counters: &WorkerCounters,
+    ) {
         counters.version_kept(version.record().block().1.size());
         self.retired.push_back((guard.participant().retire_epoch(), version));
     }

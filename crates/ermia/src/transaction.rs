@@ -154,7 +154,8 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 self.adopt_deletion(write, before);
                 for version in write.own_versions() {
                     version.set_created(Stamp::NEVER);
-                    self.garbage.retire(&self.guard, version, &self.context.counters);
+                    // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
+                    unsafe { self.garbage.retire(&self.guard, version, &self.context.counters) };
                 }
             }
             None => self.withdraw_insert(write, self.context.checked_at),
@@ -182,7 +183,8 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         store.index().remove_if(key, write.oid.index_value(), stamp.get(), &self.guard, |_| true);
         for version in write.own_versions() {
             version.set_created(Stamp::NEVER);
-            self.garbage.retire(&self.guard, version, &self.context.counters);
+            // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
+            unsafe { self.garbage.retire(&self.guard, version, &self.context.counters) };
         }
         self.garbage.bury(&self.guard, write.store, write.oid);
     }

@@ -177,9 +177,10 @@ impl<I: Isolation> Transaction<'_, I> {
             let overtaken = is_overtaken.then(|| Abort::new(AbortReason::NodeValidation, store.id(), key));
             return failed.or(overtaken).map_or(Ok(None), |abort| Err(self.doom(abort)));
         }
-        // Relaxed: who passes over all slots, and has found the version, is pinned.
+        // Relaxed: who passes over all slots, and has found the version, looks at it.
         slot.store(DEAD, Ordering::Relaxed);
-        self.garbage.retire(&self.guard, version, &self.context.counters);
+        // SAFETY: no key led to the record, and nothing leads to the version any more.
+        unsafe { self.garbage.retire(&self.guard, version, &self.context.counters) };
         self.garbage.give_back(store, oid);
         match inserted {
             // SAFETY: the value was read from the store's index, under a pin.

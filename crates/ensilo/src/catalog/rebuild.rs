@@ -46,8 +46,8 @@ pub(crate) struct IndexRebuild<'d, E: Engine> {
     pub(crate) engine: &'d E,
     pub(crate) records: &'d RecordCounts,
     pub(crate) threads: usize,
-    /// Is called when it is about to wait for rows to leave memory, where there is none. Without it does not wait, which is of no use to a
-    /// caller that is pinned.
+    /// Is called when the rebuild is about to wait for rows to leave memory. Without this it does not wait, which would be of no use to a caller
+    /// that is pinned.
     pub(crate) when_short: Option<&'d (dyn Fn() + Sync)>,
     /// Whether to end early, with indexes that are of no use.
     pub(crate) is_stopped: &'d (dyn Fn() -> bool + Sync),
