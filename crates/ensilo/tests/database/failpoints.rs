@@ -49,8 +49,8 @@ pub(crate) fn hook(hook: impl FnMut(Failpoint) + 'static) {
 }
 
 fn call(place: Failpoint) {
-    // While it runs, places mean nothing to it.
-    let Some(mut hook) = HOOK.take() else { return };
+    // While it runs, places mean nothing to it; nor while the thread ends and drops it, with what it holds.
+    let Ok(Some(mut hook)) = HOOK.try_with(RefCell::take) else { return };
     hook(place);
     HOOK.set(Some(hook));
 }

@@ -59,6 +59,16 @@ pub(super) struct ChainSurveyor<'a> {
     pub(super) listed: &'a [LogFileName],
 }
 
+/// The names of the files of a logger.
+#[derive(Default)]
+struct Names {
+    /// Those that follow each other, up to the first that is missing.
+    reached: Vec<LogFileName>,
+    others: Vec<LogFileName>,
+    /// Those of files behind a gap in which nothing was written.
+    unwritten: Vec<LogFileName>,
+}
+
 impl ChainSurveyor<'_> {
     fn logger_files(&self) -> &LoggerFiles {
         &self.files.manifest.loggers[self.logger as usize]
@@ -68,13 +78,8 @@ impl ChainSurveyor<'_> {
         self.files.log_path(&self.logger_files().directory, name)
     }
 
-    /// Returns the names of the files from `first` on, in order, up to the first that is missing; and those
-    /// of the others.
-    fn names(
-        &self,
-        first: u64,
-        corrupt_places: &mut Vec<CorruptPlace>,
-    ) -> Result<(Vec<LogFileName>, Vec<LogFileName>), OpenError> {
+    /// Sorts the names of the files from `first` on.
+    fn names(&self, first: u64, corrupt_places: &mut Vec<CorruptPlace>) -> Result<Names, OpenError> {
         let generation = self.files.manifest.generation;
         let mut own: Vec<LogFileName> = self
             .listed
@@ -85,46 +90,55 @@ impl ChainSurveyor<'_> {
             .copied()
             .collect();
         own.sort_unstable();
-        let (mut names, mut others) = (Vec::new(), Vec::new());
+        let mut names = Names::default();
         for name in own {
-            let expected = first + names.len() as u64;
+            let expected = first + names.reached.len() as u64;
             match name.sequence.cmp(&expected) {
-                Ordering::Equal => names.push(name),
+                Ordering::Equal => names.reached.push(name),
                 Ordering::Less => {
                     corrupt_places.push(CorruptPlace::new(&self.path(name), None, CorruptionKind::Doubled));
-                    others.push(name);
+                    names.others.push(name);
                 }
-                Ordering::Greater => match self.check_after_gap(name)? {
-                    Some(place) => corrupt_places.push(place),
-                    None => others.push(name),
-                },
+                Ordering::Greater if self.is_written(name)? => names.others.push(name),
+                Ordering::Greater => names.unwritten.push(name),
             }
         }
-        let next = first + names.len() as u64;
-        if names.is_empty() || others.iter().any(|name| name.sequence >= next) {
+        let next = first + names.reached.len() as u64;
+        if names.reached.is_empty() || names.others.iter().any(|name| name.sequence >= next) {
             let name = LogFileName::open(generation, self.logger, next);
             corrupt_places.push(missing(&self.path(name), name));
         }
-        Ok((names, others))
+        Ok(names)
     }
 
-    /// Returns what is wrong with a file behind a missing one, if it is none of the logger's: before a file
-    /// was made, the header of the one before was synced, so that only the last one may be without.
-    fn check_after_gap(&self, name: LogFileName) -> Result<Option<CorruptPlace>, OpenError> {
+    fn is_written(&self, name: LogFileName) -> Result<bool, OpenError> {
         let mut file = LogFile::open(self.files, &self.logger_files().directory, name)?;
         file.scan(self.files.disk)?;
-        let is_ours = file.header.is_ok() || file.evidence().has_blocks;
-        Ok((!is_ours).then(|| CorruptPlace::new(&file.path, None, CorruptionKind::NotALogFile)))
+        Ok(file.header.is_ok() || file.evidence().has_blocks)
+    }
+
+    /// Adds the files behind a gap that are none of the logger's. Before a file was made, the header of the one
+    /// before was synced, so that only the last one may be without, right behind one that is missed.
+    fn add_strangers(&self, unwritten: &[LogFileName], corrupt_places: &mut Vec<CorruptPlace>) {
+        for &name in unwritten {
+            let before = LogFileName::open(name.generation, name.logger, name.sequence - 1);
+            let missed = missing(&self.path(before), before).file;
+            let is_missed =
+                |place: &CorruptPlace| place.kind == CorruptionKind::Missing && place.file == missed;
+            if !corrupt_places.iter().any(is_missed) {
+                corrupt_places.push(CorruptPlace::new(&self.path(name), None, CorruptionKind::NotALogFile));
+            }
+        }
     }
 
     /// Looks at the files.
     pub(super) fn survey(&self, depth: Depth) -> Result<Chain, OpenError> {
         let first = self.logger_files().first_sequence;
         let mut corrupt_places = Vec::new();
-        let (names, others) = self.names(first, &mut corrupt_places)?;
+        let names = self.names(first, &mut corrupt_places)?;
         let mut chain = Chain {
-            files: self.open(names, depth)?,
-            unreached: self.open(others, depth)?,
+            files: self.open(names.reached, depth)?,
+            unreached: self.open(names.others, depth)?,
             reach: Epoch::default(),
             reached: None,
             evidence: Evidence::default(),
@@ -135,6 +149,7 @@ impl ChainSurveyor<'_> {
         chain.find_reach(self)?;
         chain.take_evidence();
         chain.check_late_names(self)?;
+        self.add_strangers(&names.unwritten, &mut chain.corrupt_places);
         Ok(chain)
     }
 

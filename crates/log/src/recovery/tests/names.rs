@@ -89,6 +89,47 @@ fn every_digit_of_a_name_that_is_changed_is_found_or_harmless() {
     assert!(refused > 200, "{refused}");
 }
 
+/// The file that is made before the one in front of it ends, and has no header yet.
+#[test]
+fn a_file_that_was_made_ahead_is_no_stranger_where_the_one_before_is_missing() {
+    let (disk, _) = sample();
+    let names = |disk: &SimulatedDisk| {
+        let parse = |path: PathBuf| Some((LogFileName::of(&path)?, path));
+        log_files(disk).into_iter().filter_map(parse).collect::<Vec<_>>()
+    };
+    let last = |logger: u32| {
+        let mine = names(&disk).into_iter().filter(move |(name, _)| name.logger == logger);
+        mine.max_by_key(|(name, _)| (name.generation, name.sequence)).unwrap()
+    };
+    for logger in 0..2 {
+        let (name, path) = last(logger);
+        for ahead in 1..=2 {
+            let disk = disk.fork();
+            let next = LogFileName::open(name.generation, logger, name.sequence + ahead);
+            let next = path.with_file_name(next.to_string());
+            disk.create(&next, 4096).unwrap();
+            disk.remove(&path).unwrap();
+            let mut reported = Vec::new();
+            verify(&disk, Path::new(DIR), &mut |corruption| reported.push(corruption)).unwrap();
+            let is_of = |path: &Path, kind: &CorruptionKind| {
+                reported.iter().any(|corruption| corruption.file == path && corruption.kind == *kind)
+            };
+            assert!(
+                is_of(&path.with_file_name(name.either_name()), &CorruptionKind::Missing),
+                "{reported:?}"
+            );
+            let is_stranger = ahead == 2;
+            assert_eq!(is_of(&next, &CorruptionKind::NotALogFile), is_stranger, "{reported:?}");
+            let error = find(&Arc::new(disk)).unwrap_err();
+            assert_eq!(
+                error.corruption().unwrap().kind == CorruptionKind::NotALogFile,
+                is_stranger,
+                "{error}"
+            );
+        }
+    }
+}
+
 /// Returns the sealed file that the checkpoint does not cover, under the name of another epoch.
 fn misnamed(disk: &SimulatedDisk, epoch: impl FnOnce(u64) -> u64) -> (PathBuf, PathBuf) {
     let is_sealed = |path: &&PathBuf| path.display().to_string().contains("-0-2-e");
