@@ -52,6 +52,9 @@ const ABORTED: u64 = 3;
 
 /// Where a transaction has begun stands above this bit, which says that it is about to begin there or later.
 const ENTERING: u64 = 1;
+
+/// So often a place is looked at again at which a transaction is about to begin: as long readers are not known while there is one.
+const LOOKS_AT_ENTERING: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 const BEGIN_SHIFT: u32 = 1;
 
 /// No epoch.
@@ -170,6 +173,20 @@ impl Entry {
     pub(crate) fn publish_entering(&self, horizon: Stamp) {
         // Release: [horizon] as above.
         self.begin.store(horizon.get() << BEGIN_SHIFT | ENTERING, Ordering::Release);
+    }
+
+    /// Returns what stands there of the begin. Who is about to begin has soon begun, or is left as it is: it may have lost its core.
+    fn begin_seen(&self) -> u64 {
+        // Acquire: [horizon], both. A transaction that has come in place of the one that was seen begins later.
+        let mut begin = self.begin.load(Ordering::Acquire);
+        for _ in 0..LOOKS_AT_ENTERING {
+            if begin & ENTERING == 0 {
+                break;
+            }
+            std::hint::spin_loop();
+            begin = self.begin.load(Ordering::Acquire);
+        }
+        begin
     }
 
     /// From a light barrier on the transaction looks at versions, see [`Horizon`](crate::horizon::Horizon).
@@ -321,8 +338,8 @@ impl TransactionTable {
     pub(crate) fn look_around(&self, begins: &mut Vec<Stamp>) -> UnderWay {
         let mut under_way = UnderWay { some_enter: false, looks_since: Epoch::MAX };
         for (_, entry) in self.in_use() {
-            // Acquire: [horizon], both.
-            let begin = entry.begin.load(Ordering::Acquire);
+            let begin = entry.begin_seen();
+            // Acquire: [horizon].
             let looks_since = Epoch::new(entry.looks_since.load(Ordering::Acquire));
             if begin != 0 {
                 begins.push(Stamp::new(begin >> BEGIN_SHIFT));

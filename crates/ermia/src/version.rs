@@ -177,7 +177,7 @@ impl<I: Isolation> Version<I> {
 
     #[inline]
     pub(crate) fn is_deletion(&self) -> bool {
-        // Relaxed: its author alone writes it, before others see the version.
+        // Relaxed: its author alone writes the mark, before others see the version; who shortens the chain leaves it as it is.
         self.header().older.load(Ordering::Relaxed) & DELETION != 0
     }
 
