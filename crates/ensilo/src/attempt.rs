@@ -141,17 +141,19 @@ impl Attempts {
         policy: RetryPolicy,
         undone: Undone,
     ) -> Result<(), Box<Undone>> {
+        let was_protected = mem::take(&mut self.was_protected);
+        // No retry: the shortage has its own end.
+        if undone.is_out_of_memory()
+            && policy.retries > 0
+            && self.shortage.ends_by(shared, || shared.free_memory(worker))
+        {
+            return Ok(());
+        }
         self.made += 1;
         self.outdated += u32::from(undone.is_outdated());
-        let was_protected = mem::take(&mut self.was_protected);
-        if undone.is_out_of_memory() && self.made <= policy.retries {
-            if self.shortage.ends_by(shared, || shared.free_memory(worker)) {
-                return Ok(());
-            }
-            if was_protected {
-                self.is_protection_too_large = true;
-                return Ok(());
-            }
+        if undone.is_out_of_memory() && was_protected && self.made <= policy.retries {
+            self.is_protection_too_large = true;
+            return Ok(());
         }
         await_next_attempt(shared, worker, self.made, policy.retries, undone)?;
         let unprotected = policy.unprotected_attempts();

@@ -59,8 +59,10 @@ impl Shortage {
     /// The same for what is done outside of requests, without a pin.
     pub(crate) fn ends_by_eviction<E: Engine>(&mut self, engine: &E) -> bool {
         let evicts = self.may_evict(engine);
-        if evicts && !free_orphaned(engine) {
-            thread::sleep(EVICTION_WAIT);
+        if evicts {
+            if !free_orphaned(engine) {
+                thread::sleep(EVICTION_WAIT);
+            }
             // Nobody else may move the epoch on, behind which rows can leave: a database that is being opened has no rounds of the log.
             let epochs = engine.epochs();
             epochs.advance_past(epochs.global_epoch());

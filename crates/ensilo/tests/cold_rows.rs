@@ -211,6 +211,23 @@ fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
 }
 
 #[test]
+fn waiting_until_rows_leave_takes_no_retries() {
+    let db = open(&Arc::new(SimulatedDisk::new()), DIRECTORY);
+    let accounts = db.create_table::<Account>().unwrap();
+    for first in (0..ROWS).step_by(100) {
+        let rows: Vec<_> = (first..first + 100).map(|id| long(id, 0)).collect();
+        let began = Instant::now();
+        let request = db.request().durability(Durability::Visible).retries(1);
+        match request.transact(|tx| accounts.insert_many(tx, &rows)) {
+            // On a busy machine rows may leave late.
+            Err(Error::OutOfMemory(_)) => assert!(began.elapsed() > Duration::from_secs(1), "{first}"),
+            inserted => _ = inserted.unwrap(),
+        }
+    }
+    assert!(db.statistics().unwrap().memory.evicted_rows > 1000);
+}
+
+#[test]
 fn readers_read_more_than_fits_and_leave_it_where_it_is() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_rows(&disk);

@@ -154,7 +154,11 @@ impl<E: Engine> Background<E> {
         for (table, load) in &self.tables {
             if !table.load.is_over() {
                 let loaded = load.load_whole(table, false, &|| Ok(()));
-                is_short |= matches!(loaded, Err(Error::OutOfMemory(_)));
+                if matches!(loaded, Err(Error::OutOfMemory(_))) {
+                    is_short = true;
+                    // Now, not behind all the other tables, which may take long.
+                    self.shared.state.set_short_of_memory(true);
+                }
             }
         }
         self.shared.state.set_short_of_memory(is_short);

@@ -113,6 +113,10 @@ impl LoadState {
         let _ = self.own_thread.set(thread::current().id());
     }
 
+    fn is_own_thread(&self) -> bool {
+        self.own_thread.get() == Some(&thread::current().id())
+    }
+
     /// Nobody loads in the background any more.
     pub(super) fn abandon(&self) {
         lock(&self.left).is_abandoned = true;
@@ -138,8 +142,12 @@ impl LoadState {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns whether rows are being loaded in the background, for which there has been memory so far.
+    /// Returns whether rows are being loaded in the background, for which there has been memory so far, and the calling thread
+    /// may wait for that.
     pub(crate) fn is_under_way(&self) -> bool {
+        if self.is_own_thread() {
+            return false;
+        }
         let left = lock(&self.left);
         left.has_more() && !left.is_short_of_memory && !left.is_abandoned && !self.is_stopped()
     }
@@ -160,7 +168,7 @@ impl LoadState {
     /// [`Error::LoadFailed`] when all is that can be; [`Error::OutOfMemory`] when the memory limit holds no
     /// more; [`Error::Closed`]; [`Error::NestedRequest`] in the hook that is told of the progress.
     pub(crate) fn wait(&self) -> Result<()> {
-        if self.own_thread.get() == Some(&thread::current().id()) {
+        if self.is_own_thread() {
             return Err(Error::NestedRequest);
         }
         let mut left = lock(&self.left);

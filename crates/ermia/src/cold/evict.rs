@@ -207,6 +207,9 @@ pub(super) fn size_of_row(layout: Layout) -> usize {
 impl Queue {
     /// So many bytes have to leave, for somebody who has found no memory.
     fn owe(&mut self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
         self.owed_bytes = self.owed_bytes.max(bytes);
         self.owed_laps = OWED_LAPS;
     }

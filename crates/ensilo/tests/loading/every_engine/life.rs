@@ -1,9 +1,11 @@
 //! Checkpoints, backups, closing, reading only and the memory limit while rows are loaded.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ensilo::Error;
+use ensilo::{Error, RecoveryProgress};
 
 use super::*;
 
@@ -197,4 +199,39 @@ fn progress_is_told_while_rows_are_loaded() {
     drop(db);
     let last = reported.into_iter().last().unwrap();
     assert_eq!((last.bytes_done, last.bytes_total), (total, total));
+}
+
+/// The thread that tells of the progress is the background's: it must not wait there until that is over.
+#[test]
+fn a_request_without_memory_ends_in_the_hook_of_the_progress() {
+    #[derive(Clone, Debug, PartialEq, Row)]
+    #[row(table = "note")]
+    struct Note {
+        what: String,
+    }
+    let hold = Hold::new();
+    let disk = left_behind(1000, 1);
+    let opened = Arc::new(OnceLock::<Database>::new());
+    let (outcomes, outcome) = std::sync::mpsc::channel();
+    let hook = {
+        let opened = Arc::downgrade(&opened);
+        let is_done = AtomicBool::new(false);
+        move |_: &RecoveryProgress| {
+            let Some(opened) = opened.upgrade() else { return };
+            let Some(db) = opened.get() else { return };
+            if is_done.swap(true, Ordering::Relaxed) {
+                return;
+            }
+            let notes = db.open_table::<Note>().unwrap();
+            let note = Note { what: "x".repeat(1000) };
+            let inserted = db.transact(|tx| (0..20_000).try_for_each(|_| notes.insert(tx, &note).map(drop)));
+            outcomes.send(inserted).unwrap();
+        }
+    };
+    let db = open(loading().memory_limit_bytes(10 << 20).on_recovery(hook), &disk).unwrap();
+    db.create_table::<Note>().unwrap();
+    opened.set(db.clone()).unwrap();
+    let inserted = outcome.recv_timeout(Duration::from_secs(60)).expect("it waits for itself");
+    assert!(matches!(inserted, Err(Error::OutOfMemory(_))), "{inserted:?}");
+    hold.release();
 }
