@@ -151,7 +151,7 @@ impl<E: Engine> Database<E> {
     /// calling thread.
     ///
     /// `body` runs once. It never conflicts with other transactions, never makes them wait, and waits for
-    /// nothing itself. This is the way to read much, and for reports; what has to be current is read by
+    /// none of them; its answer waits until what it shows is stored. This is the way to read much, and for reports; what has to be current is read by
     /// [`Database::read`].
     ///
     /// The point is that of the newest snapshot that there is: at most about one snapshot interval old, which

@@ -21,7 +21,7 @@ use crate::{Error, Result};
 pub enum Durability {
     /// The transaction has committed: every later one sees its writes. A crash within the next milliseconds
     /// may still undo it, together with all that came after it in the serial order, and with nothing that
-    /// came before.
+    /// came before (but see [`ermia`](crate::ermia)).
     Visible,
     /// The transaction is on disk, and so is every transaction that it has read from. This is the default of
     /// a database in a directory. A request that ends with an error waits, too, until what it has read is on

@@ -122,9 +122,11 @@ impl Options {
     /// is split into several. No row leaves while a read-write transaction is open that was there when it was used last:
     /// one that stays open for long keeps what is used meanwhile, and writers beside it may find no memory. Beside a
     /// reader rows leave that were not changed since it began. A request waits until rows have left that it needs the
-    /// memory of, for two seconds, and up to ten as long as some leave; a [`Session`](crate::Session) does not. When the
+    /// memory of, for two seconds, and up to ten as long as some leave; a
+    /// [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not. When the
     /// database is opened, trees and arrays have to fit into twice the limit together. The files are of use to this
-    /// opening alone, and a database that is opened for reading only has none. They grow only while the disk has free,
+    /// opening alone, and a database that is opened for reading only has none: there, and over the other engine, all
+    /// rows have to fit; so they have to for `ensilo checkpoint create` and `ensilo salvage`. They grow only while the disk has free,
     /// beside them, what the log and the next checkpoint need; while it has not, no row leaves, which
     /// [`Options::on_event`] reports.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
@@ -141,7 +143,8 @@ impl Options {
     }
 
     /// Sets how often a request that met a conflict is run again before its caller gets the abort: by default
-    /// 1000 times.
+    /// 1000 times. What finds no memory is run again for as long as [`Options::memory_limit_bytes`] says, which takes
+    /// none of these times; with 0 a request is run once, whatever ends it.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self

@@ -52,16 +52,25 @@ impl Options {
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in
     /// which case nothing was changed; [`Error::OutOfMemory`] when the limit does not hold what is there;
     /// [`Error::DamagedCatalog`].
-    pub fn open(mut self, directory: impl Into<PathBuf>) -> Result<crate::Database> {
+    pub fn open(self, directory: impl Into<PathBuf>) -> Result<crate::Database> {
+        self.open_as(directory)
+    }
+
+    /// Like [`Options::open`], with the engine `E`. Every engine that logs opens what another one has written;
+    /// [`ermia`](crate::ermia) says what differs.
+    ///
+    /// # Errors
+    /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
+    pub fn open_as<E: Engine>(mut self, directory: impl Into<PathBuf>) -> Result<Database<E>> {
         self.durable.log_directories = self.durable.log_directories.into_iter().map(whole_path).collect();
         self.open_with(Arc::new(RealDisk), whole_path(directory.into()))
     }
 
-    /// Like [`Options::open`], on another disk and with the engine `E`. Every engine that logs opens what
-    /// another one has written; [`ermia`](crate::ermia) says what differs.
+    /// Like [`Options::open_as`], on another disk. It gets all paths as they are given here: where a relative one
+    /// may come to mean another directory, give the whole path.
     ///
     /// # Errors
-    /// As [`Options::open`]; [`Error::NotDurable`] when the engine keeps no log.
+    /// As [`Options::open_as`].
     pub fn open_with<E: Engine>(
         self,
         disk: Arc<dyn Disk>,

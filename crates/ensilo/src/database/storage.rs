@@ -30,7 +30,7 @@ impl<E: Engine> Database<E> {
     ///
     /// The copy has every transaction that was acknowledged as stored before the call, and is a prefix of the
     /// serial order: it holds everything up to the end of the epoch [`Backup::durable_epoch`], and nothing
-    /// later. Secondary indexes are rebuilt when it is opened. Copying takes no more of the disk's bandwidth
+    /// later. Over [ERMIA's engine](crate::ermia) that epoch's end need not be one of the serial order. Secondary indexes are rebuilt when it is opened. Copying takes no more of the disk's bandwidth
     /// than a checkpoint does
     /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
     ///
