@@ -151,8 +151,8 @@ impl<E: Engine> Database<E> {
     /// calling thread.
     ///
     /// `body` runs once. It never conflicts with other transactions, never makes them wait, and waits for
-    /// none of them; its answer waits until what it shows is stored. This is the way to read much, and for reports; what has to be current is read by
-    /// [`Database::read`].
+    /// none of them; its answer may wait until what it shows is stored. This is the way to read much, and for
+    /// reports; what has to be current is read by [`Database::read`].
     ///
     /// The point is that of the newest snapshot that there is: at most about one snapshot interval old, which
     /// is a second by default, or a little more where commits take long. Rows that are younger are not

@@ -11,13 +11,15 @@
 //!
 //! Databases over it are in memory ([`Options::in_memory_with`](crate::Options::in_memory_with)) or in a directory
 //! ([`Options::open_as`](crate::Options::open_as)). A directory opens with either engine, also with the one that has not written it:
-//! log and checkpoints are the same, so there is nothing to export or to import. Over Silo all of its rows have to fit into memory. What was acknowledged as stored survives, with all that it has read or built on. A transaction
-//! that nobody has read from, and that was not acknowledged, may be lost where later ones are kept, also if it stands before them in the
-//! serial order. So what a crash leaves, and what a [backup](crate::generic::Database::backup) holds, is everything up to the end of an
+//! log and checkpoints are the same, so there is nothing to export or to import. Over Silo all of its rows have to fit into memory.
+//!
+//! What was acknowledged as stored survives, with all that it has read or built on. A transaction that nobody has
+//! read from, and that was not acknowledged, may be lost where later ones are kept, also if it stands before them in the serial order. So what a crash leaves, and what a [backup](crate::generic::Database::backup) holds, is everything up to the end of an
 //! epoch, and not always a prefix of the serial order.
 //!
 //! A snapshot ([`Database::read_stale`](crate::generic::Database::read_stale)) is as old as the epoch, not a second as over Silo, unless a
-//! transaction that [reads mostly](crate::generic::Request::read_mostly) is under way. So its answer may have to wait until what it shows is stored.
+//! transaction that [reads mostly](crate::generic::Request::read_mostly) is under way. So its answer may have to wait
+//! until what it shows is stored.
 //!
 //! However long a snapshot lasts ([`Options::snapshot_age_limit`](crate::Options::snapshot_age_limit), by default a minute), and however
 //! often rows are updated meanwhile, of each row it keeps the version that it sees and no other. So does a read-write transaction that goes

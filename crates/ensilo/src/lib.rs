@@ -60,10 +60,10 @@
 //! ```
 //!
 //! # Source
-//! The engine is that of Silo, by default (*Speedy Transactions in Multicore In-Memory Databases*, SOSP 2013). Log,
+//! The engine by default is that of Silo (*Speedy Transactions in Multicore In-Memory Databases*, SOSP 2013). Log,
 //! checkpoints and recovery are those of SiloR (*Fast Databases with Fast Durability and Recovery Through
-//! Multicore Parallelism*, OSDI 2014). A second engine, [`ermia`], is that of ERMIA (*Fast Serializable Multi-Version Concurrency Control*,
-//! SIGMOD 2016).
+//! Multicore Parallelism*, OSDI 2014). A second engine, [`ermia`], is that of ERMIA (*Fast
+//! Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016).
 //!
 //! # Where to look
 //! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`],
@@ -79,8 +79,8 @@
 //!
 //! # Isolation
 //! Every transaction is serializable, but over [`Ermia<SnapshotIsolation>`](ermia): the outcome is that of some
-//! order in which they ran one after the other. Conflicts are found at commit, so inside a closure two reads need not belong together; a request
-//! returns neither a value nor an error nor a panic that follows from such reads. An effect outside the
+//! order in which they ran one after the other. Conflicts are found at commit, so inside a closure two reads
+//! need not belong together; a request returns neither a value nor an error nor a panic that follows from such reads. An effect outside the
 //! database could still follow from them, so a closure should have none. [`Database::read`] is for reading
 //! alone: it shows one moment, the present, and gets through whoever writes. [`Database::read_stale`] shows one
 //! past point of that order, at most about a second ago by default, and [`Request::max_staleness`] bounds how
@@ -92,8 +92,9 @@
 //! answer comes when the transaction is on disk, and with it everything that it has read; an error comes
 //! when what the transaction has read is on disk. Transactions are stored by *epochs*, each as long as the
 //! disk takes for the one before: a crash leaves everything up to some point of the serial order, and
-//! nothing after it (over [ERMIA's engine](ermia): everything up to the end of an epoch). One disk sync serves all transactions of an epoch, so throughput comes from many
-//! requests at once: from threads, by [`Database::submit`], or with [`Ticket`]s.
+//! nothing after it (over [ERMIA's engine](ermia): everything up to the end of an epoch). One disk sync serves
+//! all transactions of an epoch, so throughput comes from many requests at once: from threads, by
+//! [`Database::submit`], or with [`Ticket`]s.
 //!
 //! # Async code
 //! A future of this crate needs no runtime, and can be awaited in any.

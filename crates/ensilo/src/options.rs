@@ -126,7 +126,7 @@ impl Options {
     /// [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not. When the
     /// database is opened, trees and arrays have to fit into twice the limit together. The files are of use to this
     /// opening alone, and a database that is opened for reading only has none: there, and over the other engine, all
-    /// rows have to fit; so they have to for `ensilo checkpoint create` and `ensilo salvage`. They grow only while the disk has free,
+    /// rows have to fit; also for `ensilo checkpoint create`, which opens it so. They grow only while the disk has free,
     /// beside them, what the log and the next checkpoint need; while it has not, no row leaves, which
     /// [`Options::on_event`] reports.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {

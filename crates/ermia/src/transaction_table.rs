@@ -52,10 +52,10 @@ const ABORTED: u64 = 3;
 
 /// Where a transaction has begun stands above this bit, which says that it is about to begin there or later.
 const ENTERING: u64 = 1;
-
-/// So often a place is looked at again at which a transaction is about to begin: as long readers are not known while there is one.
-const LOOKS_AT_ENTERING: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 const BEGIN_SHIFT: u32 = 1;
+
+/// How often a place is read again at which a transaction is about to begin: while there is one, the long readers are not known anew.
+const LOOKS_AT_ENTERING: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 
 /// No epoch.
 const NOT_LOOKING: u64 = u64::MAX;
@@ -175,7 +175,7 @@ impl Entry {
         self.begin.store(horizon.get() << BEGIN_SHIFT | ENTERING, Ordering::Release);
     }
 
-    /// Returns what stands there of the begin. Who is about to begin has soon begun, or is left as it is: it may have lost its core.
+    /// Returns where a transaction has begun. It waits a little for one that is about to begin, which may have lost its core.
     fn begin_seen(&self) -> u64 {
         // Acquire: [horizon], both. A transaction that has come in place of the one that was seen begins later.
         let mut begin = self.begin.load(Ordering::Acquire);

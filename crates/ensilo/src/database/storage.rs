@@ -28,10 +28,10 @@ impl<E: Engine> Database<E> {
     /// missing, and must not lie in a database. The copy is a database of its own, with its log in one
     /// directory, and was read back and verified when this returns. To restore it, open it.
     ///
-    /// The copy has every transaction that was acknowledged as stored before the call, and is a prefix of the
-    /// serial order: it holds everything up to the end of the epoch [`Backup::durable_epoch`], and nothing
-    /// later. Over [ERMIA's engine](crate::ermia) that epoch's end need not be one of the serial order. Secondary indexes are rebuilt when it is opened. Copying takes no more of the disk's bandwidth
-    /// than a checkpoint does
+    /// The copy has every transaction that was acknowledged as stored before the call. It holds everything up
+    /// to the end of the epoch [`Backup::durable_epoch`], and nothing later; over [`Silo`](crate::Silo) that is
+    /// a prefix of the serial order, over [ERMIA's engine](crate::ermia) not always. Secondary indexes are
+    /// rebuilt when it is opened. Copying takes no more of the disk's bandwidth than a checkpoint does
     /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
     ///
     /// The call waits for a checkpoint or backup under way. The next checkpoint waits for this backup, so the
