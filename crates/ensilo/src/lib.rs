@@ -239,3 +239,8 @@ pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statist
 pub use table::ScanFlow;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);
+
+/// The programs in the README, which are compiled as examples of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -102,33 +102,35 @@ impl Options {
     /// are larger than 256 KiB. There is no limit by default; the least is 8 MiB. Memory is taken in chunks
     /// of 2 MiB.
     ///
-    /// Some memory lies beside the limit. When rows and indexes have taken all of it, sets of transactions
-    /// may take an eighth more, so that rows can be found and deleted, and old versions of updated rows a
-    /// sixteenth more. Each deleted row takes about 100 bytes until no snapshot needs it. What deleted rows leave
-    /// is free for rows of about their size, or of less, and for longer ones where deleted rows lay side by side. While a database is
-    /// opened, it may take twice the limit. A database that holds more than the limit after that refuses what
-    /// needs memory until rows were deleted.
+    /// Some memory lies beside the limit, so that rows can be found and deleted when rows and indexes have taken all of it:
+    /// an eighth more for sets of transactions, and a sixteenth more for old versions of updated rows. A deleted row takes
+    /// about 100 bytes until no snapshot needs it. What deleted rows leave is free for rows of about their size, or of
+    /// less, and for longer ones where deleted rows lay side by side.
     ///
-    /// Over [ERMIA's engine](crate::ermia), in a directory, rows that nobody has used lately leave memory for files
-    /// in the directory `cold` of the database, and are read back when they are used: then the limit may be smaller
-    /// than the data. An eighth of the limit is then for rows of more than 32 KiB and for the arrays that lead to rows,
-    /// in addition to the eighth beside it, so that small rows cannot take all.
+    /// While a database is opened, it may take twice the limit. One that holds more than the limit after that refuses
+    /// what needs memory until rows were deleted.
     ///
-    /// What stays in memory is about 35 bytes of trees and arrays for each row, as much for each entry of an index, and
-    /// longer keys beside that: a million rows with one index need 70 MiB and some for what is in use. So does what a
-    /// transaction reads until it ends: one that reads more than fits ends with [`Error::OutOfMemory`]. Readers
-    /// ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows where they
-    /// are, and remember 40 bytes of each row that they scan until they end, which counts against the limit: a longer scan
-    /// is split into several. No row leaves while a read-write transaction is open that was there when it was used last:
-    /// one that stays open for long keeps what is used meanwhile, and writers beside it may find no memory. Beside a
-    /// reader rows leave that were not changed since it began. A request waits until rows have left that it needs the
-    /// memory of, for two seconds, and up to ten as long as some leave; a
-    /// [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not. When the
-    /// database is opened, trees and arrays have to fit into twice the limit together. The files are of use to this
-    /// opening alone, and a database that is opened for reading only has none: there, and over the other engine, all
-    /// rows have to fit; also for `ensilo checkpoint create`, which opens it so. They grow only while the disk has free,
-    /// beside them, what the log and the next checkpoint need; while it has not, no row leaves, which
-    /// [`Options::on_event`] reports.
+    /// # Rows outside memory
+    /// Over [ERMIA's engine](crate::ermia), in a directory, the limit may be smaller than the data: rows that nobody has used
+    /// lately leave memory for files in the directory `cold` of the database, and are read back when they are used. Over
+    /// the other engine, and in a database that is opened for reading only, all rows have to fit; also for `ensilo
+    /// checkpoint create` without `--memory-limit-mib`.
+    ///
+    /// - *What has to fit*: about 35 bytes of trees and arrays for each row and for each entry of an index, and longer keys
+    ///   beside that. A million rows with one index need 70 MiB, and some for the rows that are in use. At the opening,
+    ///   trees and arrays have to fit into twice the limit.
+    /// - *Large rows*: an eighth of the limit, and the eighth beside it, are for rows of more than 32 KiB and for the arrays
+    ///   that lead to rows, so that small rows cannot take all.
+    /// - *Transactions* keep what they read in memory until they end. One that reads more than fits ends with
+    ///   [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
+    ///   it may find no memory.
+    /// - *Readers* ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows
+    ///   where they are, and beside them rows leave that were not changed since they began. They remember 40 bytes of each row
+    ///   that they scan until they end, which counts against the limit: split a longer scan into several.
+    /// - *Waiting*: a request that finds no memory waits until rows have left, for two seconds, and up to ten as long as
+    ///   some leave. A [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not wait.
+    /// - *The disk*: the files are of use to this opening alone. They grow only while the disk has free, beside them, what
+    ///   the log and the next checkpoint need. While it has not, no row leaves, which [`Options::on_event`] reports.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self

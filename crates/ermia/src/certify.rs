@@ -20,18 +20,12 @@ use ensilo_index::Masstree;
 use ensilo_sync::Backoff;
 use ensilo_sync::atomic::Ordering;
 
-use crate::context::ReadEntry;
 use crate::isolation::{Certificates, Fault, Isolation, has_fault};
 use crate::planted::{Step, is_left_out};
+use crate::read_set::ReadEntry;
 use crate::stamp::{Author, Stamp};
 use crate::transaction::Transaction;
 use crate::transaction_table::Outcome;
-
-/// How many versions ahead are loaded into the cache when the commit goes over those that were read.
-const READS_AHEAD: usize = 8;
-
-/// So many versions stay in the cache from when they are read until the commit, about.
-const READS_IN_CACHE: usize = 1000;
 
 impl<I: Isolation> Transaction<'_, I> {
     /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit.
@@ -62,7 +56,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns the successor stamp.
     fn successor(&self, stamp: Stamp) -> Result<Stamp, Abort> {
         let mut successor = stamp;
-        for read in self.reads() {
+        for read in self.context.reads.iter() {
             if read.is_passed_over {
                 if has_fault::<I>(Fault::ForgetPassedOver) {
                     continue;
@@ -75,20 +69,6 @@ impl<I: Isolation> Transaction<'_, I> {
             }
         }
         Ok(successor)
-    }
-
-    /// Returns what was read. A long transaction has read it long ago: headers of versions that come soon are loaded ahead.
-    #[inline]
-    fn reads(&self) -> impl Iterator<Item = &ReadEntry<I>> {
-        let reads = &*self.context.reads;
-        // Those of a short one are in the cache still.
-        let ahead = if reads.len() > READS_IN_CACHE { &reads[READS_AHEAD..] } else { &[] };
-        let mut ahead = ahead.iter();
-        reads.iter().inspect(move |_| {
-            if let Some(soon) = ahead.next() {
-                soon.version.record().prefetch_header();
-            }
-        })
     }
 
     /// An insert that was not seen may not have committed before this transaction.
@@ -161,7 +141,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Leaves the stamp with all versions that were read, for those that overwrite them.
     pub(crate) fn note_reads(&self, stamp: Stamp) {
         let is_forgotten = has_fault::<I>(Fault::ForgetReaders);
-        for read in self.reads().filter(|_| !is_forgotten) {
+        for read in self.context.reads.iter().filter(|_| !is_forgotten) {
             if let Some(certificates) = read.version.certificates() {
                 certificates.note_reader(stamp);
             }

@@ -13,6 +13,7 @@ use ensilo_slab::Pool;
 use crate::isolation::Isolation;
 use crate::log::SessionLog;
 use crate::oid_array::Oid;
+use crate::read_set::ReadSet;
 use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
@@ -23,14 +24,6 @@ use crate::version::Version;
 pub(crate) struct KeyAt {
     at: u32,
     len: u32,
-}
-
-/// A version that was read, or one that was passed over where there was none to be seen.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct ReadEntry<I: Isolation> {
-    pub(crate) version: Version<I>,
-    /// The version is an insert that was not committed when the transaction began: what was read is that the key was missing.
-    pub(crate) is_passed_over: bool,
 }
 
 /// A record that was found, for a handle.
@@ -84,7 +77,7 @@ pub(crate) struct Context<I: Isolation> {
     /// Why the transaction cannot commit.
     pub(crate) doomed: Option<Abort>,
     /// Kept where the level is serializable, as are the nodes.
-    pub(crate) reads: SetBuffer<ReadEntry<I>>,
+    pub(crate) reads: ReadSet<I>,
     pub(crate) nodes: NodeSet,
     pub(crate) found: SetBuffer<FoundEntry<I>>,
     pub(crate) writes: SetBuffer<WriteEntry<I>>,
@@ -121,7 +114,7 @@ impl<I: Isolation> Context<I> {
             is_favored: false,
             keeps_look: false,
             doomed: None,
-            reads: SetBuffer::new(),
+            reads: ReadSet::new(),
             nodes: NodeSet::default(),
             found: SetBuffer::new(),
             writes: SetBuffer::new(),

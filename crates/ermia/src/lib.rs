@@ -51,6 +51,7 @@ mod overwritten;
 mod peek;
 mod planted;
 mod read;
+mod read_set;
 mod record_history;
 mod region;
 mod replay;

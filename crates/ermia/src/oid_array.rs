@@ -26,12 +26,12 @@ const IS_MODEL: bool = cfg!(any(loom, shuttle));
 /// The records that the first range has slots for.
 const FIRST_SLOTS: usize = if IS_MODEL { 8 } else { 1 << 16 };
 
-/// The most records that a store has had at a time.
-const SLOTS_MAX: usize = if IS_MODEL { 64 } else { 1 << 31 };
+/// The records that the second range has slots for.
+const REST_SLOTS: usize = if IS_MODEL { 56 } else { 1 << 31 };
 
 /// What is backed first, and at most at once.
 const GROWTH_BYTES_MIN: usize = if IS_MODEL { FIRST_SLOTS * size_of::<AtomicU64>() } else { 4 << 10 };
-const GROWTH_BYTES_MAX: usize = 2 << 20;
+const GROWTH_BYTES_MAX: usize = range::HUGE_PAGE_BYTES;
 
 /// The part of the memory limit that is backed at once at most: what is backed and not in use is little.
 const GROWTH_SHARE: u64 = 64;
@@ -115,13 +115,19 @@ impl OidArray {
         Ok(Oid(self.address(first)))
     }
 
-    /// Returns the identifier of this number, if it was handed out: they are numbered in this order.
-    pub(crate) fn numbered(&self, number: usize) -> Option<Oid> {
-        let next = lock(&self.next);
-        (number < *next).then(|| Oid(self.address(number)))
+    /// Returns how many identifiers were handed out: their slots are numbered from 0 in this order.
+    pub(crate) fn handed_out(&self) -> usize {
+        *lock(&self.next)
     }
 
-    /// Returns where the slot of this number lies, which is backed. The caller holds the lock.
+    /// Returns the identifier of this number, which was handed out.
+    #[inline]
+    pub(crate) fn numbered(&self, number: usize) -> Oid {
+        debug_assert!(number < self.handed_out(), "a slot that may have no memory");
+        Oid(self.address(number))
+    }
+
+    /// Returns where the slot of this number lies, which is backed.
     fn address(&self, number: usize) -> NonNull<AtomicU64> {
         let (range, at) = match number.checked_sub(FIRST_SLOTS) {
             None => (&self.first, number),
@@ -133,18 +139,20 @@ impl OidArray {
         range.address(at)
     }
 
-    /// Backs more of the array, twice as much each time up to a limit. The caller holds the lock.
+    /// Backs more of the array: twice as much each time in the first range, the most that is backed at once in the second. The caller holds the lock.
     #[cold]
     fn grow(&self) -> Result<(), OutOfMemory> {
         const FIRST_BYTES: usize = FIRST_SLOTS * size_of::<AtomicU64>();
         let backed = self.backed.load(Ordering::Relaxed);
-        let (range, before) = if backed < FIRST_BYTES {
-            (&self.first, backed)
+        let most = self.growth_bytes_max();
+        let (range, before, wanted) = if backed < FIRST_BYTES {
+            (&self.first, backed, backed.clamp(range::page_bytes().max(GROWTH_BYTES_MIN), most))
         } else {
-            (self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?, backed - FIRST_BYTES)
+            let rest = self.rest().ok_or_else(|| self.pool.out_of_memory(GROWTH_BYTES_MAX))?;
+            // A whole huge page, where the limit has one.
+            (rest, backed - FIRST_BYTES, most)
         };
-        let left = range.slots() * size_of::<AtomicU64>() - before;
-        let more = backed.clamp(range::page_bytes().max(GROWTH_BYTES_MIN), self.growth_bytes_max()).min(left);
+        let more = wanted.min(range.slots() * size_of::<AtomicU64>() - before);
         if more == 0 {
             return Err(self.pool.out_of_memory(GROWTH_BYTES_MAX));
         }
@@ -168,7 +176,7 @@ impl OidArray {
     /// Returns the second range, unless the system refuses. The caller holds the lock.
     fn rest(&self) -> Option<&Range> {
         if self.rest.get().is_none() {
-            let range = Range::reserve(SLOTS_MAX - FIRST_SLOTS)?;
+            let range = Range::reserve(REST_SLOTS)?;
             assert!(self.rest.set(range).is_ok(), "made under the lock alone");
         }
         self.rest.get()

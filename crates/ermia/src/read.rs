@@ -9,11 +9,12 @@
 use ensilo_engine::{Abort, AbortReason, RowRef, Store as _};
 use ensilo_index::{Lookup, NodeStamp};
 
-use crate::context::{FoundEntry, KeyAt, ReadEntry};
+use crate::context::{FoundEntry, KeyAt};
 use crate::handle::ErmiaHandle;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
 use crate::planted::{Step, is_left_out};
+use crate::read_set::ReadEntry;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
@@ -63,15 +64,15 @@ impl<I: Isolation> Transaction<'_, I> {
     pub(crate) fn track(&mut self, version: Version<I>, stamp: Stamp) -> Result<(), Abort> {
         self.context.latest_read = self.context.latest_read.max(stamp);
         if I::SERIALIZABLE {
-            self.push_read(ReadEntry { version, is_passed_over: false })?;
+            self.add_read(ReadEntry { version, is_passed_over: false })?;
         }
         Ok(())
     }
 
     #[inline]
-    fn push_read(&mut self, entry: ReadEntry<I>) -> Result<(), Abort> {
-        let added = self.context.reads.push(entry, &mut self.context.held);
-        added.map(|_| ()).map_err(|abort| self.doom(abort))
+    fn add_read(&mut self, entry: ReadEntry<I>) -> Result<(), Abort> {
+        let added = self.context.reads.add(entry, &mut self.context.held);
+        added.map_err(|abort| self.doom(abort))
     }
 
     /// Notes that a record has no version that the transaction sees: an insert was passed over, if there was one.
@@ -86,7 +87,7 @@ impl<I: Isolation> Transaction<'_, I> {
             return Ok(());
         }
         self.context.keeps_look = true;
-        self.push_read(ReadEntry { version, is_passed_over: true })
+        self.add_read(ReadEntry { version, is_passed_over: true })
     }
 
     /// Notes that the transaction relies on a node of the index, for keys that are missing.

@@ -92,6 +92,34 @@ fn a_long_reader_commits_beside_writers_of_what_it_reads() {
     report.commit().unwrap();
 }
 
+/// A long transaction notes a version once that it reads again and again; the next one of its session notes it anew.
+#[test]
+fn a_long_transaction_depends_on_every_row_that_it_has_read() {
+    const ROWS: u64 = 3000;
+    let (_engine, store, [mut long, mut short]) = start::<Serializable>();
+    let mut tx = short.begin();
+    (0..ROWS).for_each(|number| set::<Serializable>(&mut tx, &store, &number.to_be_bytes(), 0));
+    set::<Serializable>(&mut tx, &store, b"report", 0);
+    tx.commit().unwrap();
+    for round in 1..=20_u64 {
+        let (mut report, mut order) = (long.begin(), short.begin());
+        for number in (0..ROWS).chain(0..ROWS) {
+            get::<Serializable>(&mut report, &store, &number.to_be_bytes()).unwrap();
+        }
+        // Each has read what the other one writes.
+        get::<Serializable>(&mut order, &store, b"report").unwrap();
+        set::<Serializable>(&mut order, &store, &(900 + round * 97).to_be_bytes(), round);
+        set::<Serializable>(&mut report, &store, b"report", round);
+        let (first, second) = if round % 2 == 0 {
+            (report.commit(), order.commit())
+        } else {
+            (order.commit(), report.commit())
+        };
+        first.unwrap();
+        assert_eq!(second.unwrap_err().reason(), AbortReason::ReadValidation, "round {round}");
+    }
+}
+
 #[test]
 fn of_two_that_write_a_row_the_second_aborts_at_once() {
     let (_engine, store, [mut first, mut second]) = start::<Serializable>();

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clap::{Args, Subcommand};
-use ensilo::{Database, Error, Options};
+use clap::{Args, Subcommand, value_parser};
+use ensilo::ermia::Ermia;
+use ensilo::generic::Database;
+use ensilo::{Engine, Error, Options, Silo};
 use ensilo_bench::driver::View;
 use ensilo_log::{CheckpointEntry, Manifest};
 
@@ -19,7 +21,19 @@ pub(crate) enum CheckpointCommand {
     /// be open.
     List(Arguments),
     /// Open the database, make a checkpoint, close it: the next opening has next to nothing to replay.
-    Create(Arguments),
+    Create(CreateArguments),
+}
+
+/// Arguments of `create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateArguments {
+    #[command(flatten)]
+    both: Arguments,
+
+    /// Mebibytes that rows and indexes may take. The database is opened by ERMIA's engine then, with which rows leave
+    /// memory for files in the directory `cold` of the database; trees have to fit [default: no limit, and all rows have to fit]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(8..=1 << 40))]
+    memory_limit_mib: Option<u64>,
 }
 
 /// Arguments of both.
@@ -34,7 +48,7 @@ pub(crate) struct Arguments {
 /// Lists or creates.
 pub(crate) fn checkpoint(command: &CheckpointCommand) -> ExitCode {
     let (CheckpointCommand::List(Arguments { directory })
-    | CheckpointCommand::Create(Arguments { directory })) = command;
+    | CheckpointCommand::Create(CreateArguments { both: Arguments { directory }, .. })) = command;
     // That of a database: nothing is made where there is none.
     let manifest = match ensilo_log::manifest_of(&*disk(), directory) {
         Ok(manifest) => manifest,
@@ -42,7 +56,7 @@ pub(crate) fn checkpoint(command: &CheckpointCommand) -> ExitCode {
     };
     match command {
         CheckpointCommand::List(_) => list(&manifest),
-        CheckpointCommand::Create(_) => match create(directory, &manifest) {
+        CheckpointCommand::Create(arguments) => match create(arguments, &manifest) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(error),
         },
@@ -77,12 +91,22 @@ pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
     std::iter::once(head).chain(parts).chain(tables).collect()
 }
 
-fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
+fn create(arguments: &CreateArguments, manifest: &Manifest) -> Result<(), Error> {
+    let directory = &arguments.both.directory;
     // The log stays where it was, there are no transactions to be spared, and one checkpoint is enough.
     let logs = manifest.loggers.iter().map(|logger| directory.join(&logger.directory));
-    let options =
-        Database::options().log_directories(logs).checkpoint_bytes_per_second(u64::MAX).no_checkpoints();
-    let database = open_shown(options, directory)?;
+    let options = ensilo::Database::options()
+        .log_directories(logs)
+        .checkpoint_bytes_per_second(u64::MAX)
+        .no_checkpoints();
+    match arguments.memory_limit_mib {
+        None => create_with::<Silo>(options, directory),
+        Some(mib) => create_with::<Ermia>(options.memory_limit_bytes(mib << 20), directory),
+    }
+}
+
+fn create_with<E: Engine>(options: Options, directory: &Path) -> Result<(), Error> {
+    let database = open_shown::<E>(options, directory)?;
     let made = database.checkpoint()?;
     database.close()?;
     Output::new().line(format_args!(
@@ -97,14 +121,14 @@ fn create(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
 }
 
 /// Opens a database, and shows on standard error how far it is.
-fn open_shown(options: Options, directory: &Path) -> Result<Database, Error> {
+fn open_shown<E: Engine>(options: Options, directory: &Path) -> Result<Database<E>, Error> {
     fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
         view.lock().unwrap_or_else(PoisonError::into_inner)
     }
     let view = Arc::new(Mutex::new(View::stderr()));
     lock(&view).stage("recovering");
     let shown = Arc::clone(&view);
-    let opened = options.on_recovery(move |progress| lock(&shown).recovery(progress)).open(directory);
+    let opened = options.on_recovery(move |progress| lock(&shown).recovery(progress)).open_as(directory);
     lock(&view).close();
     opened
 }

@@ -79,6 +79,8 @@ unsafe impl Send for Evictor {}
 pub(super) struct Hand {
     store: Option<Arc<ErmiaStore>>,
     next: usize,
+    /// So many records the store had at the last look.
+    end: usize,
 }
 
 impl Evictor {
@@ -364,22 +366,28 @@ impl Hand {
     pub(super) fn advance(&mut self, shared: &ErmiaShared) -> Option<(NonNull<ErmiaStore>, Oid)> {
         loop {
             if self.store.is_none() {
-                self.store = next_store(shared, TableId::NONE);
-                self.next = 0;
+                self.go_to(next_store(shared, TableId::NONE));
             }
             let store = self.store.as_ref()?;
             // The caller is pinned: a store that is not dropped now is there until it is not.
-            if !store.is_dropped()
-                && let Some(oid) = store.records().numbered(self.next)
-            {
-                self.next += 1;
-                return Some((NonNull::from(&**store), oid));
+            if !store.is_dropped() {
+                if self.next == self.end {
+                    self.end = store.records().handed_out();
+                }
+                if self.next < self.end {
+                    let oid = store.records().numbered(self.next);
+                    self.next += 1;
+                    return Some((NonNull::from(&**store), oid));
+                }
             }
             let next = next_store(shared, store.id());
-            self.next = 0;
-            self.store = next;
+            self.go_to(next);
             self.store.as_ref()?;
         }
+    }
+
+    fn go_to(&mut self, store: Option<Arc<ErmiaStore>>) {
+        *self = Hand { store, next: 0, end: 0 };
     }
 }
 

@@ -1,8 +1,14 @@
 //! Slots in a range of addresses, without memory at first.
+//!
+//! A slot is read at every access to a record, and slots of records that are used together lie apart: with pages of 4 KiB the processor would look
+//! most of them up in the page table. So the system is asked for huge pages, which it can give where a whole one is backed.
 
 use std::ptr::NonNull;
 
 use ensilo_sync::atomic::AtomicU64;
+
+/// What a huge page has. A range of whole ones begins on one.
+pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -64,7 +70,9 @@ mod memory {
     use std::ptr::{NonNull, null_mut};
 
     use ensilo_sync::atomic::AtomicU64;
-    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+    use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+
+    use super::HUGE_PAGE_BYTES;
 
     pub(super) fn page_bytes() -> usize {
         rustix::param::page_size()
@@ -72,6 +80,25 @@ mod memory {
 
     pub(super) fn reserve(slots: usize) -> Option<NonNull<AtomicU64>> {
         let bytes = slots * size_of::<AtomicU64>();
+        if !bytes.is_multiple_of(HUGE_PAGE_BYTES) {
+            return map(bytes);
+        }
+        let start = map(bytes + HUGE_PAGE_BYTES)?.as_ptr().cast::<u8>();
+        let before = start.addr().wrapping_neg() % HUGE_PAGE_BYTES;
+        let base = start.wrapping_add(before);
+        // SAFETY: three parts of the mapping made above, which nobody knows yet, on borders of pages. If the system refuses to take one back its
+        // addresses stay reserved; without huge pages it works as well, if slower.
+        unsafe {
+            if before > 0 {
+                let _ = munmap(start.cast(), before);
+            }
+            let _ = munmap(base.wrapping_add(bytes).cast(), HUGE_PAGE_BYTES - before);
+            let _ = madvise(base.cast(), bytes, Advice::LinuxHugepage);
+        }
+        NonNull::new(base.cast())
+    }
+
+    fn map(bytes: usize) -> Option<NonNull<AtomicU64>> {
         // SAFETY: a new mapping, where the system likes, which needs no memory.
         let base = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
         NonNull::new(base.ok()?.cast())
