@@ -313,7 +313,7 @@ impl Checkpointer {
     fn room<E: Engine>(&self, engine: &E, log: &Log) -> Room {
         let free_bytes = |directory: &PathBuf| self.disk.free_bytes(directory).ok().flatten();
         Room {
-            is_log_short: log.shortage().is_some(),
+            is_log_short: log.is_short_of_space(),
             free_bytes: free_bytes(&self.directory),
             log_free_bytes: self.log_directories.iter().filter_map(free_bytes).min(),
             expected_bytes: self.expected_bytes(engine),

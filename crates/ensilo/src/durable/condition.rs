@@ -35,6 +35,12 @@ pub enum Event {
         /// [`LogError::NoSpace`]: the file, and what the system said.
         error: LogError,
     },
+    /// The process has as many files open as it may, so that the next log file cannot be made. It is tried again, and the log
+    /// goes on in the present one as long as the disk has room.
+    OutOfHandles {
+        /// [`LogError::OutOfHandles`]: the file, and what the system said.
+        error: LogError,
+    },
     /// Rows should leave memory under [`Options::memory_limit_bytes`](crate::Options::memory_limit_bytes), and the disk takes none, or has no
     /// more free than the log and the next checkpoint need. What needs memory may end with [`Error::OutOfMemory`], and so may reading a row
     /// that has left.
@@ -61,6 +67,7 @@ impl fmt::Display for Event {
         match self {
             Event::CheckpointFailed { error } => f.write_str(error),
             Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
+            Event::OutOfHandles { error } => write!(f, "log files have to wait: {error}"),
             Event::EvictionFailed { error } => write!(f, "rows cannot leave memory: {error}"),
             Event::LoadFailed { error } => f.write_str(error),
             Event::LogFailed { error } => write!(f, "the log has failed: {error}"),
@@ -91,6 +98,8 @@ pub enum DegradedReason {
     /// The last checkpoint could not be made: the log grows, and with it the time that the next opening
     /// takes. The next checkpoint that is made heals it.
     CheckpointFailed,
+    /// Too many files are open for the next log file: see [`Event::OutOfHandles`]. Closing files heals it.
+    OutOfHandles,
     /// The disk has no room for the next log file. A checkpoint, or room on the disk, heals it.
     DiskFull,
     /// Rows of a table cannot be loaded: it cannot be written, and no checkpoint is made. Opening the database again, once
@@ -139,14 +148,15 @@ impl Condition {
     /// Looks how the log is.
     pub(super) fn observe(&self, log: &Log) {
         let mut state = lock(&self.state);
-        match log.failure() {
-            Some(error) => state.begin(DegradedReason::LogFailed, &error, |error| Event::LogFailed { error }),
-            None => state.end(DegradedReason::LogFailed),
-        }
-        match log.shortage() {
-            Some(error) => state.begin(DegradedReason::DiskFull, &error, |error| Event::DiskFull { error }),
-            None => state.end(DegradedReason::DiskFull),
-        }
+        let failure = log.failure();
+        state.follow_log(DegradedReason::LogFailed, failure.as_ref(), |error| Event::LogFailed { error });
+        let shortage = log.shortage();
+        let (full, out_of_handles) = match &shortage {
+            Some(error @ LogError::OutOfHandles { .. }) => (None, Some(error)),
+            shortage => (shortage.as_ref(), None),
+        };
+        state.follow_log(DegradedReason::DiskFull, full, |error| Event::DiskFull { error });
+        state.follow_log(DegradedReason::OutOfHandles, out_of_handles, |error| Event::OutOfHandles { error });
     }
 
     /// Looks how the loading of the checkpoint is.
@@ -190,11 +200,17 @@ impl Condition {
 }
 
 impl ConditionState {
-    /// Something of the log is wrong, which is news only the first time.
-    fn begin(&mut self, reason: DegradedReason, error: &LogError, event: impl FnOnce(LogError) -> Event) {
-        if self.set(reason, error.to_string()) {
-            self.push(event(error.clone()));
-        }
+    /// Something of the log is wrong, or is not any more, of which only the beginning is news.
+    fn follow_log(
+        &mut self,
+        reason: DegradedReason,
+        failure: Option<&LogError>,
+        event: impl FnOnce(LogError) -> Event,
+    ) {
+        self.follow(reason, failure.map(ToString::to_string), |_| match failure {
+            Some(error) => event(error.clone()),
+            None => unreachable!("what is not wrong is no news"),
+        });
     }
 
     /// Something is wrong, or is not any more, of which only the beginning is news.

@@ -26,7 +26,7 @@ impl KeptRoom {
 
     /// Keeps room for the log and for so much more of a checkpoint; all there is while the log is short of it.
     pub(super) fn keep(&self, checkpoint_bytes: u64, log: &Log) {
-        let is_log_short = log.shortage().is_some();
+        let is_log_short = log.is_short_of_space();
         self.set(if is_log_short { u64::MAX } else { self.log_bytes.saturating_add(checkpoint_bytes) });
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::is_disk_full;
+use ensilo_disk::{is_disk_full, is_out_of_handles};
 
 /// Why the log stopped. Final: nothing is stored any more until the database is opened again.
 #[derive(Debug, Clone)]
@@ -15,6 +15,14 @@ pub enum LogError {
     /// short log file where the disk has no room for more, and makes a checkpoint, which frees log. Shorter
     /// log files help as well.
     NoSpace {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// The process, or the system, has as many files open as it may, so that a log file cannot be made or renamed. It is
+    /// tried again, and the log goes on in the file that it has. Close files, or allow more (`ulimit -n`).
+    OutOfHandles {
         /// The file or directory.
         path: PathBuf,
         /// What the system said.
@@ -74,10 +82,11 @@ pub(crate) enum Attempt {
 
 impl LogError {
     pub(crate) fn io(attempt: Attempt, path: &Path, error: io::Error) -> LogError {
-        let is_full = is_disk_full(&error);
+        let (is_full, is_out_of_handles) = (is_disk_full(&error), is_out_of_handles(&error));
         let (path, error) = (path.to_path_buf(), Arc::new(error));
         match attempt {
             _ if is_full => LogError::NoSpace { path, error },
+            _ if is_out_of_handles => LogError::OutOfHandles { path, error },
             Attempt::Write => LogError::Write { path, error },
             Attempt::Sync => LogError::Sync { path, error },
             Attempt::Name => LogError::File { path, error },
@@ -93,6 +102,13 @@ impl fmt::Display for LogError {
                     f,
                     "no space is left for the log: {}: {error}; make room on that disk, or let log files take less of it \
                      (option log_file_bytes); a checkpoint frees what the log no longer needs",
+                    path.display()
+                )
+            }
+            LogError::OutOfHandles { path, error } => {
+                write!(
+                    f,
+                    "too many files are open for another log file: {}: {error}; close some, or allow more (ulimit -n)",
                     path.display()
                 )
             }
@@ -121,6 +137,7 @@ impl std::error::Error for LogError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LogError::NoSpace { error, .. }
+            | LogError::OutOfHandles { error, .. }
             | LogError::Write { error, .. }
             | LogError::Sync { error, .. }
             | LogError::File { error, .. }

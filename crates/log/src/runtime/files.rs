@@ -2,8 +2,8 @@
 //! either.
 //!
 //! A file that is made ahead is not needed yet. If the disk is full, a shorter one will do; if there is room
-//! for none, it is tried again after a pause, and as soon as files were removed. Meanwhile the log is *short
-//! of space*, and its watcher is called.
+//! for none, it is tried again after a pause, and as soon as files were removed; so it is if the process has as many
+//! files open as it may. Meanwhile the log is *short of files*, and its watcher is called.
 //!
 //! # Crash
 //! A file that was made ahead has its header and lies safely on disk, under a name with `.open`, before its
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use ensilo_disk::{Disk, is_disk_full};
+use ensilo_disk::{Disk, is_disk_full, is_out_of_handles};
 use ensilo_epoch::Epoch;
 
 use super::error::{Attempt, LogError};
@@ -24,8 +24,7 @@ use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, EpochWidth, LogFileName, OpeningId};
 use crate::recovery::{CreatedLogFile, LogFilePlan, NewGeneration, SealedFiles, log_identity};
 
-/// How long to wait before a file is tried again that the disk has no room for, at first. Twice as long each
-/// time.
+/// How long to wait before a file is tried again that could not be made, at first. Twice as long each time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -53,11 +52,11 @@ struct FilesState {
     tasks: VecDeque<Task>,
     /// By logger: whether its next file is asked for and was not tried yet.
     coming: Vec<bool>,
-    /// Files that the disk has no room for, and when they are tried again.
+    /// What could not be done so far, and when it is tried again.
     postponed: Vec<Task>,
     retry_at: Instant,
     pause: Duration,
-    /// By logger: why the disk had no room for a whole file when one was made last.
+    /// By logger: why no whole file could be made when it was tried last.
     shortages: Vec<Option<LogError>>,
     is_ended: bool,
 }
@@ -155,7 +154,8 @@ impl Files {
         self.state.notify_all();
     }
 
-    /// Returns why the last file that was made is missing or shorter than it should be, if the disk was full.
+    /// Returns why the last file that was made is missing or shorter than it should be: the disk was full, or too many files
+    /// were open.
     pub(crate) fn shortage(&self) -> Option<LogError> {
         self.state.lock().first_shortage().cloned()
     }
@@ -219,7 +219,7 @@ impl Files {
         };
         let (created, shortage) = match plan.create_within_room() {
             Ok(CreatedLogFile { file, reserved_bytes, shortage }) => (Some((file, reserved_bytes)), shortage),
-            Err(error) if is_disk_full(&error) => (None, Some(error)),
+            Err(error) if is_disk_full(&error) || is_out_of_handles(&error) => (None, Some(error)),
             Err(error) => return Err(LogError::io(Attempt::Name, &path, error)),
         };
         let shortage = shortage.map(|error| LogError::io(Attempt::Name, &path, error));
@@ -263,10 +263,10 @@ impl Files {
         Ok(())
     }
 
-    /// Gives a finished file its name; later, if the disk is full.
+    /// Gives a finished file its name; later, if the disk is full or too many files are open.
     fn name_finished(&self, mut file: Box<LogFile>, largest_epoch: Epoch) -> Result<(), LogError> {
         match self.try_to_name(&mut file, largest_epoch) {
-            Err(LogError::NoSpace { .. }) => {
+            Err(LogError::NoSpace { .. } | LogError::OutOfHandles { .. }) => {
                 self.state.lock().postpone(Task::Finish { file, largest_epoch });
                 Ok(())
             }
@@ -294,7 +294,7 @@ impl FilesState {
         self.shortages.iter().flatten().next()
     }
 
-    /// Puts off what the disk has no room for.
+    /// Puts off what cannot be done now.
     fn postpone(&mut self, task: Task) {
         // At the end nobody comes back to it: the file is found under its old name.
         if !self.is_ended {

@@ -216,8 +216,14 @@ impl Log {
         self.core.partitions.iter().for_each(|partition| partition.ask_for_rotation());
     }
 
-    /// Returns why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`]. The log
-    /// goes on as long as it has room; a checkpoint frees what it no longer needs.
+    /// Returns whether the disk has no room for the next log file, or for a whole one.
+    #[must_use]
+    pub fn is_short_of_space(&self) -> bool {
+        matches!(self.shortage(), Some(LogError::NoSpace { .. }))
+    }
+
+    /// Returns why the next log file is missing, or shorter than it should be: [`LogError::NoSpace`], or
+    /// [`LogError::OutOfHandles`]. The log goes on as long as it has room; a checkpoint frees what it no longer needs.
     #[must_use]
     pub fn shortage(&self) -> Option<LogError> {
         self.core.files.shortage()

@@ -7,6 +7,7 @@ mod crashes;
 mod failures;
 mod full_disk;
 mod leading;
+mod out_of_handles;
 mod rig;
 mod ring;
 mod rotation;
