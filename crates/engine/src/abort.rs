@@ -11,11 +11,13 @@ use crate::store::TableId;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AbortReason {
-    /// A record that was read has changed since.
+    /// A record that was read has changed since. Over ERMIA's engine: what was read and written, by this transaction and
+    /// others, may belong to no serial order; or another one has written since the begin what this one writes.
     ReadValidation,
     /// Keys came or went in a range that was read, or a key that was missing exists now.
     NodeValidation,
-    /// Another transaction held a record's lock for longer than a commit may take.
+    /// Another transaction held a record's lock for longer than a commit may take. Over ERMIA's engine: it has written the
+    /// record first, and is still under way.
     LockHeld,
     /// Another transaction inserted the same key first.
     KeyExists,

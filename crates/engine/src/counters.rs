@@ -98,7 +98,7 @@ pub struct TransactionStatistics {
     pub version_bytes: u64,
     /// Deleted records that snapshots may still need.
     pub deleted_records: u64,
-    /// The most attempts that one request took; 0 when each has committed at its first.
+    /// The most attempts that one request took; 0 when each has committed at its first. Those that only found no memory do not count.
     pub attempts_max: u64,
 }
 

@@ -188,7 +188,7 @@ impl<E: Engine> Database<E> {
     /// than [`Options::snapshot_age_limit`]; [`Error::OutOfMemory`], [`Error::RowUnreadable`] and
     /// [`Error::LoadFailed`], where rows come from the disk when they are touched, and `body` is not run again
     /// when there is no memory for them; [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] once a write to the disk has failed, if `body` has read what was never stored;
-    /// [`Error::NoSnapshots`], only by engines other than [`Silo`].
+    /// [`Error::NoSnapshots`], neither over [`Silo`] nor over [`ermia`](crate::ermia).
     #[inline]
     pub fn read_stale<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         self.request().read_stale(body)

@@ -62,7 +62,6 @@
 //! # Ok(db)
 //! # }
 //! ```
-
 //!
 //! A program that chooses the engine when it starts is written once, over any of them:
 //!

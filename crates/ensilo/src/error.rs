@@ -45,6 +45,7 @@ pub enum Error {
     /// runs once more, before it ends so; over [`ermia`](crate::ermia) in a directory it waits for rows to leave
     /// memory, for two seconds, and up to ten as long as some leave. There a transaction that stays open keeps rows in
     /// memory: end those that wait for something. A transaction on a [`Session`](crate::Session) is not run again.
+    /// Attempts that have found no memory are no retries, and hooks for aborts are not called for them.
     /// Where one transaction deletes or reads very many rows: split it into several.
     ///
     /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit

@@ -116,17 +116,20 @@ impl Options {
     /// the other engine, and in a database that is opened for reading only, all rows have to fit; also for `ensilo
     /// checkpoint create` without `--memory-limit-mib`.
     ///
-    /// - *What has to fit*: about 35 bytes of trees and arrays for each row and for each entry of an index, and longer keys
-    ///   beside that. A million rows with one index need 70 MiB, and some for the rows that are in use. At the opening,
-    ///   trees and arrays have to fit into twice the limit.
+    /// - *What has to fit*: trees and arrays, about 35 bytes for each row whose keys come in order. An entry of an index
+    ///   takes 50 to 160, depending on the length and the order of keys; [`TableStatistics`](crate::TableStatistics)
+    ///   tells. A million rows with one index need about 100 MiB, and some for the rows that are in use. At the
+    ///   opening, trees and arrays have to fit into twice the limit, of which the process keeps what it took then.
     /// - *Large rows*: an eighth of the limit, and the eighth beside it, are for rows of more than 32 KiB and for the arrays
     ///   that lead to rows, so that small rows cannot take all.
-    /// - *Transactions* keep what they read in memory until they end. One that reads more than fits ends with
-    ///   [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
+    /// - *Transactions* keep what they read in memory until they end, with up to 100 bytes beside each row. One that reads
+    ///   more than fits ends with [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
     ///   it may find no memory.
-    /// - *Readers* ([`Database::read`](crate::Database::read), [`Database::read_stale`](crate::Database::read_stale)) leave rows
-    ///   where they are, and beside them rows leave that were not changed since they began. They remember 40 bytes of each row
-    ///   that they scan until they end, which counts against the limit: split a longer scan into several.
+    /// - *Snapshots* ([`Database::read_stale`](crate::Database::read_stale)) leave rows where they are, and beside them rows
+    ///   leave that were not changed since they began. They remember 40 bytes of each row that they scan until they end, which
+    ///   counts against the limit: a scan that is too long for that is split into several snapshots.
+    /// - *[`Database::read`](crate::Database::read)* begins as a transaction, and brings rows back. Where there is no memory
+    ///   for them it is run again on a snapshot. For a long report a snapshot is the better choice from the start.
     /// - *Waiting*: a request that finds no memory waits until rows have left, for two seconds, and up to ten as long as
     ///   some leave. A [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not wait.
     /// - *The disk*: the files are of use to this opening alone. They grow only while the disk has free, beside them, what
@@ -327,8 +330,8 @@ impl Options {
         self
     }
 
-    /// Calls `hook` about ten times a second while the database opens, and once at the end, on a thread of
-    /// its own. With [`Options::answer_while_loading`] it is called so while the log is replayed, and again
+    /// Calls `hook` about ten times a second while files are read, and once when all are, on a thread of
+    /// its own. Then indexes are built, which takes about as long again and is not reported. With [`Options::answer_while_loading`] it is called so while the log is replayed, and again
     /// while the checkpoint is loaded in the background.
     pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.on_recovery = Some(RecoveryHook::new(hook));

@@ -99,12 +99,16 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// the help at once that a request gets otherwise after a few conflicts. Has no effect on
     /// [`Request::read`] and [`Request::read_stale`], which need none.
     ///
-    /// With ERMIA's engine such a transaction commits beside writers of what it reads, unless it closes a cycle
-    /// with them, or writes a row that another one has written since it began. As long as it runs,
+    /// With ERMIA's engine such a transaction commits beside writers of what it reads, unless it may close a cycle
+    /// with them, or writes a row that another one has written since it began. The check for cycles is a careful
+    /// one: it is run again also where somebody has looked at a row that it writes, and has ended after somebody
+    /// else has changed a row that it has read. So let it write rows that few others look at, such as its own
+    /// results, and leave it to short transactions to change others by them. As long as it runs,
     /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. A
     /// snapshot that is taken all the same, for a [`Request::max_staleness`] or for a [`Request::read`] that has
     /// met conflicts, may still end it. With Silo's engine it runs once as any other; if it meets a conflict,
-    /// what it reads is protected in the next attempt, and who would change it is refused meanwhile. One such
+    /// what it reads is protected in the next attempt, and who would change it is refused meanwhile: beside one
+    /// that takes longer than half a second others may come to the end of their [retries](crate::Options::retries). One such
     /// request at a time is protected.
     #[inline]
     pub fn read_mostly(mut self) -> Self {

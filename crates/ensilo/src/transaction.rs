@@ -104,8 +104,8 @@ const UNCHECKED_STATEMENTS: u64 = 1024;
 /// The point in time that a read-write transaction shows: after all epochs that have a number.
 const EPOCH_NOW: u64 = EPOCH_SHOWN_MAX;
 
-/// A transaction that rows can be read in: [`Transaction`], [`Snapshot`], or a [`Session`](crate::Session)
-/// with an open one.
+/// A transaction that rows can be read in: [`Transaction`], [`Reader`], [`Snapshot`], or a
+/// [`Session`](crate::Session) with an open one.
 ///
 /// Sealed: implemented by the transactions of this crate only.
 pub trait ReadTransaction<'t, E: Engine = Silo>: sealed::Sealed<'t, E> {}

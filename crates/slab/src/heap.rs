@@ -204,7 +204,7 @@ impl Heap {
     /// Returns a block from what the heaps that nobody uses now have free as a whole. They have not looked at what
     /// others freed of theirs.
     fn grow_from_parked(&self, class: Class) -> Option<NonNull<u8>> {
-        if !self.pool.is_sparse() || self.pool.trim_parked() == 0 {
+        if !self.pool.is_sparse() || self.pool.trim_parked_for_want() == 0 {
             return None;
         }
         self.pool.extend(&self.local).ok()?;
@@ -225,7 +225,7 @@ impl Heap {
         let is_trimmed = self.local.may_trim_bring(self.pool.usage().live_bytes) && self.trim(&|| false) > 0;
         if is_trimmed {
             self.local.expect_trims();
-        } else if !self.pool.is_sparse() || self.pool.trim_parked() == 0 {
+        } else if !self.pool.is_sparse() || self.pool.trim_parked_for_want() == 0 {
             return None;
         }
         self.pool.allocate_large(layout).ok()

@@ -229,6 +229,16 @@ impl Pool {
 
     /// Trims the heaps that nobody uses now, and returns how many bytes that brought, as [`Heap::trim`](crate::Heap::trim).
     pub fn trim_parked(&self) -> u64 {
+        self.trim_parked_where(|_| true)
+    }
+
+    /// The same, for somebody who finds no memory, with those heaps in which this may bring something.
+    pub(crate) fn trim_parked_for_want(&self) -> u64 {
+        let live_bytes = self.usage().live_bytes;
+        self.trim_parked_where(|local| local.may_trim_bring(live_bytes))
+    }
+
+    fn trim_parked_where(&self, is_trimmed: impl Fn(&Local) -> bool) -> u64 {
         let mut bytes = 0;
         let count = self.heaps().parked.len();
         for _ in 0..count {
@@ -239,7 +249,13 @@ impl Pool {
             // Outside the lock: nobody waits for it.
             let local = heaps.parked.remove(0);
             drop(heaps);
-            bytes += self.take_back(&local.trim(&|| false));
+            if is_trimmed(&local) {
+                let brought = self.take_back(&local.trim(&|| false));
+                if brought > 0 {
+                    local.expect_trims();
+                }
+                bytes += brought;
+            }
             self.park(local);
         }
         bytes
