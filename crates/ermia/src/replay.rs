@@ -126,10 +126,18 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
                 Err(ReplayError::OutOfMemory) if without_rows_left > 0 => {
                     without_rows_left -= u32::from(!self.make_room(guard));
                 }
-                outcome => return outcome,
+                outcome => return outcome.map_err(|error| self.explain(error)),
             }
         }
-        Err(ReplayError::OutOfMemory)
+        Err(self.explain(ReplayError::OutOfMemory))
+    }
+
+    /// Says of rows that do not fit into memory why they could not leave it, where the disk has taken none.
+    fn explain(&self, error: ReplayError) -> ReplayError {
+        match (error, self.engine.shared.cold.as_ref().and_then(ColdRows::failure)) {
+            (ReplayError::OutOfMemory, Some(why)) => ReplayError::RowsCannotLeave(why.to_string()),
+            (error, _) => error,
+        }
     }
 
     /// Lets rows leave memory. False if none are left that can.

@@ -1,4 +1,4 @@
-//! The files of cold rows that are open: so many at most, however many there are.
+//! The files of cold rows that are open: so many at most, however many there are, and a quarter of what the process may open.
 //!
 //! One that was read since its turn came last stays open for another round.
 //!
@@ -11,11 +11,15 @@ use std::time::Duration;
 use std::{io, thread};
 
 use ensilo_disk::{Disk, File, is_out_of_handles};
+use rustix::process::{Resource, getrlimit};
 
 use super::segments::Segment;
 
-/// How many files are open at most, beside the one that is being filled, and those that are being read as they are closed here.
+/// How many files are open at most where the process may open many, beside the one that is being filled, and those that are being read as they are closed here.
 pub(super) const OPEN_FILES_MAX: usize = 64;
+
+/// The same where it may open few: the log and checkpoints need some.
+const OPEN_FILES_MIN: usize = 4;
 
 /// How often a reader waits for a handle that the rest of the program leaves it, and for how long each time.
 const HANDLE_WAITS_MAX: u32 = 1000;
@@ -25,13 +29,15 @@ const HANDLE_WAIT: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     disk: Arc<dyn Disk>,
+    /// How many are open at most.
+    most: usize,
     /// Held while a file is opened, closed or removed.
     open: Mutex<VecDeque<Arc<Segment>>>,
 }
 
 impl OpenFiles {
     pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
-        OpenFiles { disk, open: Mutex::default() }
+        OpenFiles { disk, most: open_files_max(), open: Mutex::default() }
     }
 
     /// Creates the file of a segment.
@@ -85,7 +91,7 @@ impl OpenFiles {
         waits_max: u32,
         mut to_open: impl FnMut(&dyn Disk) -> io::Result<Box<dyn File>>,
     ) -> io::Result<Arc<dyn File>> {
-        while open.len() >= OPEN_FILES_MAX {
+        while open.len() >= self.most {
             close_one(open);
         }
         let mut waits = 0;
@@ -108,6 +114,12 @@ impl OpenFiles {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Segment>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn open_files_max() -> usize {
+    // Without a limit there is none to keep to.
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(OPEN_FILES_MIN, OPEN_FILES_MAX)
 }
 
 /// Closes the file that was not read for the longest time, about. False if none is open.

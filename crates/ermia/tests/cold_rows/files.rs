@@ -204,3 +204,21 @@ fn a_file_that_is_empty_goes_during_a_replay() {
     drop(worker);
     replayer.finish().unwrap();
 }
+
+#[test]
+fn a_replay_says_why_rows_cannot_leave_memory() {
+    let (disk, counts) = watched_disk();
+    let stage = Stage::<Serializable>::on(disk, "replay-handles");
+    counts.open_max.store(0, Ordering::Relaxed);
+    let replayer = stage.engine.replayer();
+    let mut worker = replayer.worker();
+    let failed = (0..1_000_000_u64).find_map(|key| {
+        let key_bytes = key.to_be_bytes();
+        let change = Change::Put(&[7; 320]);
+        replayer
+            .apply(&mut worker, &[LogWrite { tid: (1 + key) << 3, table: 1, key: &key_bytes, change }])
+            .err()
+    });
+    let Some(ReplayError::RowsCannotLeave(why)) = failed else { panic!("{failed:?}") };
+    assert!(why.contains("os error 24"), "{why}");
+}

@@ -86,6 +86,8 @@ pub enum OpenError {
 pub enum ReplayError {
     /// The rows do not fit into the memory that the database may use.
     OutOfMemory,
+    /// They do not, and the disk takes none that would leave memory: why.
+    RowsCannotLeave(String),
     /// The write makes no sense to the target of the replay.
     Refused(String),
 }
@@ -228,7 +230,12 @@ impl Error for OpenError {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReplayError::OutOfMemory => f.write_str("the rows do not fit into the memory limit"),
+            ReplayError::OutOfMemory => {
+                f.write_str("the rows do not fit into the memory limit, or the system has no more memory")
+            }
+            ReplayError::RowsCannotLeave(why) => {
+                write!(f, "the rows do not fit into the memory limit, and cannot leave memory: {why}")
+            }
             ReplayError::Refused(why) => f.write_str(why),
         }
     }

@@ -12,8 +12,8 @@ use super::value::{self, BLIND};
 use crate::database;
 use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 
-/// Records that one task looks at.
-const TASK_RECORDS: u64 = 100_000;
+/// Records that one task looks at: under a memory limit what a snapshot remembers of them is little.
+const TASK_RECORDS: u64 = 10_000;
 const _: () = assert!(VALUE_BYTES_MAX < u32::MAX as usize);
 
 /// What one task found, or all.
