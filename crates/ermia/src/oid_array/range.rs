@@ -70,7 +70,7 @@ mod memory {
     use std::ptr::{NonNull, null_mut};
 
     use ensilo_sync::atomic::AtomicU64;
-    use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
     use super::HUGE_PAGE_BYTES;
 
@@ -93,10 +93,23 @@ mod memory {
                 let _ = munmap(start.cast(), before);
             }
             let _ = munmap(base.wrapping_add(bytes).cast(), HUGE_PAGE_BYTES - before);
-            let _ = madvise(base.cast(), bytes, Advice::LinuxHugepage);
+            ask_for_huge_pages(base, bytes);
         }
         NonNull::new(base.cast())
     }
+
+    /// # Safety
+    /// So many bytes are mapped at `base`.
+    #[cfg(target_os = "linux")]
+    unsafe fn ask_for_huge_pages(base: *mut u8, bytes: usize) {
+        // SAFETY: the caller's promise; it is advice, which changes no byte.
+        let _ = unsafe { rustix::mm::madvise(base.cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+    }
+
+    /// # Safety
+    /// None: other systems choose by themselves.
+    #[cfg(not(target_os = "linux"))]
+    unsafe fn ask_for_huge_pages(_: *mut u8, _: usize) {}
 
     fn map(bytes: usize) -> Option<NonNull<AtomicU64>> {
         // SAFETY: a new mapping, where the system likes, which needs no memory.
