@@ -260,7 +260,10 @@ fn open_failed(error: OpenError) -> Error {
 
 fn replay_failed(error: ReplayError, directory: &Path) -> Error {
     match error {
-        ReplayError::OutOfMemory => Error::OutOfMemory(Abort::out_of_memory(ensilo_engine::TableId::NONE)),
+        // Rows may leave again: what is loaded in the background is tried again.
+        ReplayError::OutOfMemory | ReplayError::RowsCannotLeave(_) => {
+            Error::OutOfMemory(Abort::out_of_memory(ensilo_engine::TableId::NONE))
+        }
         error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use ensilo_disk::{is_disk_full, is_out_of_handles};
 
-/// Why the log stopped. Final: nothing is stored any more until the database is opened again.
+/// Why the log stopped, which is final: nothing is stored any more until the database is opened again. Or why its next file
+/// has to wait: [`LogError::NoSpace`] and [`LogError::OutOfHandles`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum LogError {
