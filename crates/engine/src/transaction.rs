@@ -84,6 +84,27 @@ pub trait Read {
         }
     }
 
+    /// Looks up all `keys` like [`Read::find_many`] and calls `each`, which may be a program's, with the position of every key and the value
+    /// that `decode` computes from that position and the row, in order, until it breaks. What lies behind then need not have been read.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &Self::Store,
+        keys: &[K],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        for (at, key) in keys.iter().enumerate() {
+            let value = self.get(store, key.as_ref(), |row| decode(at, row))?;
+            if each(at, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Walks the keys within `bounds` in `direction`; `each`, which may be a program's, gets a handle and the value computed from key and
     /// row, until it breaks.
     ///
@@ -98,8 +119,8 @@ pub trait Read {
         each: impl FnMut(Self::Found, R) -> ControlFlow<()>,
     ) -> Result<(), Abort>;
 
-    /// Like [`Read::scan`], with handles that are good for reading alone: nothing is written through them. Then the keys need not be
-    /// kept, however many there are, and an abort at a record that was read so may name no key.
+    /// Like [`Read::scan`], without handles: nothing needs to be kept for a row that was read but what the commit looks at again, and an
+    /// abort at such a row may name no key.
     ///
     /// # Errors
     /// [`Abort`] when the transaction cannot commit any more.
@@ -110,9 +131,9 @@ pub trait Read {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(Self::Found, R) -> ControlFlow<()>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan(store, bounds, direction, decode, each)
+        self.scan(store, bounds, direction, decode, |_, value| each(value))
     }
 
     /// Returns the last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
@@ -184,9 +205,9 @@ pub trait Write: Read + Sized {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        mut each: impl FnMut(R) -> ControlFlow<()>,
+        each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan_to_read(store, bounds, direction, decode, |_, value| each(value))
+        self.scan_to_read(store, bounds, direction, decode, each)
     }
 
     /// Deletes a record.

@@ -101,9 +101,8 @@ impl<E: Engine> DynamicTable<E> {
             ALL.run(
                 inner,
                 &index.store,
-                false,
                 |key, entry| (key_of_bytes(key), primary_key_of(entry)),
-                |_, entry| {
+                |entry| {
                     entries.push(entry);
                     ControlFlow::Continue(())
                 },
@@ -165,13 +164,12 @@ fn entries_of_rows<Raw: Read>(
     ALL.run_rows(
         inner,
         table,
-        false,
         |key, row| {
             let mut index_key = KeyBuf::new();
             let made = table.schema.index_key(&index.schema, key, &RowWords(row), &mut index_key);
             made.map(|()| (index_key, key_of_bytes(key)))
         },
-        |_, row| {
+        |row| {
             rows.push(whole(row));
             ControlFlow::Continue(())
         },

@@ -126,8 +126,9 @@ impl Options {
     ///   more than fits ends with [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
     ///   it may find no memory.
     /// - *Snapshots* ([`Database::read_stale`](crate::Database::read_stale)) leave rows where they are, and beside them rows
-    ///   leave that were not changed since they began. They remember 40 bytes of each row that they scan until they end, which
-    ///   counts against the limit: a scan that is too long for that is split into several snapshots.
+    ///   leave that were not changed since they began. They remember nothing of what they read,
+    ///   but 40 bytes of each row that is found for later, as by
+    ///   [`Scan::for_each_found`](crate::Scan::for_each_found); those count against the limit until the snapshot ends.
     /// - *[`Database::read`](crate::Database::read)* begins as a transaction, and brings rows back. Where there is no memory
     ///   for them it is run again on a snapshot. For a long report a snapshot is the better choice from the start.
     /// - *Waiting*: a request that finds no memory waits until rows have left, for two seconds, and up to ten as long as

@@ -249,6 +249,46 @@ fn readers_read_more_than_fits_and_leave_it_where_it_is() {
     rows(by_key.unwrap().into_iter().flatten().collect());
 }
 
+#[test]
+fn a_stale_read_keeps_nothing_of_the_rows_that_it_passes() {
+    // 40 bytes of each row would take more than the limit, however it is read.
+    const ROUNDS: u32 = 20;
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_rows(&disk);
+    let ids: Vec<u32> = (0..ROWS).collect();
+    let by_owner = accounts.index::<u32>("by_owner").unwrap();
+    let read = |read: &dyn Fn(&mut generic::Snapshot<'_, Ermia>) -> ensilo::Result<u32>| {
+        let count =
+            in_time(|| db.read_stale(|tx| (0..ROUNDS).map(|_| read(tx)).sum::<ensilo::Result<u32>>()));
+        assert_eq!(count, ROUNDS * ROWS);
+    };
+    until("the snapshot shows all rows", || {
+        db.read_stale(|tx| accounts.scan().count(tx)).unwrap() == ROWS as usize
+    });
+    read(&|tx| {
+        let mut count = 0;
+        accounts.scan().columns::<Balance>().for_each(tx, |_, _| count += 1)?;
+        Ok(count)
+    });
+    read(&|tx| {
+        let mut count = 0;
+        by_owner.scan().columns::<Balance>().for_each(tx, |_| count += 1)?;
+        Ok(count)
+    });
+    read(&|tx| {
+        let mut count = 0;
+        accounts.get_columns_many::<Balance>(tx, &ids, |_, row| count += u32::from(row.is_some()))?;
+        Ok(count)
+    });
+    read(&|tx| {
+        let mut count = 0;
+        for id in &ids {
+            count += u32::from(accounts.get_columns::<Balance>(tx, *id)?.is_some());
+        }
+        Ok(count)
+    });
+}
+
 /// A row that takes a block beside the chunks of memory.
 fn large(id: u32) -> Account {
     Account { note: "y".repeat(100 << 10), ..long(id, 1) }
@@ -361,6 +401,7 @@ fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
         db.checkpoint().unwrap();
     }
     set_room(&disk, 2 * ROOM);
+    until("rows leave again", || degraded(&db).is_none());
     let more = fill(&db, &accounts, rows);
     assert!(more > rows + 1000, "{more} after {rows}");
     assert!(events.try_iter().any(|event| matches!(event, Event::Recovered)));

@@ -28,9 +28,33 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         &mut self,
         store: &ErmiaStore,
         keys: &[K],
-        each: impl FnMut(usize, Option<ErmiaHandle>),
+        mut each: impl FnMut(usize, Option<ErmiaHandle>),
     ) -> Result<(), Abort> {
-        self.find_keys(store, keys, each)
+        self.see_keys(store, keys, |tx, at, row| {
+            let found = row.map(|row| tx.add_found(store, row, keys[at].as_ref()));
+            each(at, found.transpose()?);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        mut decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort> {
+        Ok(self.see_key(store, key)?.map(|row| decode(row.version.row())))
+    }
+
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.see_keys(store, keys, |_, at, row| Ok(each(at, row.map(|row| decode(at, row.version.row())))))
     }
 
     #[inline]
@@ -46,7 +70,7 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan_range::<true, R>(store, bounds, direction, decode, each)
+        self.scan_range(store, bounds, direction, decode, each, |tx, row, key| tx.add_found(store, row, key))
     }
 
     fn scan_to_read<R>(
@@ -55,9 +79,9 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.scan_range::<false, R>(store, bounds, direction, decode, each)
+        self.scan_range(store, bounds, direction, decode, |(), value| each(value), |_, _, _| Ok(()))
     }
 
     fn largest_epoch_seen(&self) -> Epoch {

@@ -6,10 +6,12 @@
 //! What is read is tracked under a serializable level. A key that is missing, or has no version to be seen, is tracked by the node of the
 //! index that would hold it, and, where there is a later version, by this too.
 
+use std::ops::ControlFlow;
+
 use ensilo_engine::{Abort, AbortReason, RowRef, Store as _};
 use ensilo_index::{Lookup, NodeStamp};
 
-use crate::context::{FoundEntry, KeyAt};
+use crate::context::FoundEntry;
 use crate::handle::ErmiaHandle;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
@@ -29,6 +31,15 @@ pub(crate) enum Seen<I: Isolation> {
     Version(Version<I>, Stamp),
     /// None; there is this one, the oldest, that it does not see.
     Nothing(Option<Version<I>>),
+}
+
+/// A row that a transaction sees.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct SeenRow<I: Isolation> {
+    pub(crate) oid: Oid,
+    pub(crate) version: Version<I>,
+    /// Whether the transaction has written it.
+    pub(crate) is_own: bool,
 }
 
 impl<I: Isolation> Transaction<'_, I> {
@@ -109,16 +120,26 @@ impl<I: Isolation> Transaction<'_, I> {
     #[inline]
     pub(crate) fn find_key(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<ErmiaHandle>, Abort> {
         self.use_store(store)?;
+        match self.see_key(store, key)? {
+            Some(row) => self.add_found(store, row, key).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns what the transaction sees under a key.
+    #[inline]
+    pub(crate) fn see_key(&mut self, store: &ErmiaStore, key: &[u8]) -> Result<Option<SeenRow<I>>, Abort> {
+        self.use_store(store)?;
         let lookup = store.index().get(key, &self.guard);
         self.resolve(store, key, lookup)
     }
 
-    /// Looks many keys up.
-    pub(crate) fn find_keys<K: AsRef<[u8]>>(
+    /// Looks many keys up, and calls `each` with the position of every key and what the transaction sees under it, until it breaks.
+    pub(crate) fn see_keys<K: AsRef<[u8]>>(
         &mut self,
         store: &ErmiaStore,
         keys: &[K],
-        mut each: impl FnMut(usize, Option<ErmiaHandle>),
+        mut each: impl FnMut(&mut Self, usize, Option<SeenRow<I>>) -> Result<ControlFlow<()>, Abort>,
     ) -> Result<(), Abort> {
         self.use_store(store)?;
         let mut lookups = std::mem::take(&mut self.context.lookups);
@@ -126,8 +147,9 @@ impl<I: Isolation> Transaction<'_, I> {
         let mut outcome = filled.map_err(|abort| self.doom(abort));
         store.load_rows::<I>(&lookups);
         for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
-            match self.resolve(store, key.as_ref(), lookup) {
-                Ok(found) => each(at, found),
+            match self.resolve(store, key.as_ref(), lookup).and_then(|row| each(self, at, row)) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
                 Err(abort) => {
                     outcome = Err(abort);
                     break;
@@ -138,29 +160,31 @@ impl<I: Isolation> Transaction<'_, I> {
         outcome
     }
 
-    /// Returns a handle to what an index has found, if the transaction sees a row there.
+    /// Returns what the transaction sees where an index has found something, or nothing.
     #[inline]
     fn resolve(
         &mut self,
         store: &ErmiaStore,
         key: &[u8],
         lookup: Lookup,
-    ) -> Result<Option<ErmiaHandle>, Abort> {
+    ) -> Result<Option<SeenRow<I>>, Abort> {
         match lookup {
             Lookup::Found(value) => {
                 // SAFETY: the value was read from the store's index, under a pin.
                 let oid = unsafe { Oid::from_index_value(value) };
                 match self.see(store, oid)? {
-                    Seen::Own(at) if self.context.writes[at].version.is_deletion() => Ok(None),
-                    Seen::Own(_) => self.add_found(store, oid, None, Some(key)).map(Some),
+                    Seen::Own(at) => {
+                        let version = self.context.writes[at].version;
+                        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, is_own: true }))
+                    }
                     Seen::Version(version, stamp) if !version.is_deletion() => {
                         self.track(version, stamp)?;
                         if I::RECORDS_HISTORY {
                             self.context.record_read(store.id(), key, stamp, false);
                         }
-                        self.add_found(store, oid, Some(version), Some(key)).map(Some)
+                        Ok(Some(SeenRow { oid, version, is_own: false }))
                     }
-                    seen => self.miss_record(store, key, seen),
+                    seen => self.miss_record(store, key, seen).map(|()| None),
                 }
             }
             Lookup::Missing(stamp) => self.miss_key(store, key, stamp).map(|()| None),
@@ -169,14 +193,9 @@ impl<I: Isolation> Transaction<'_, I> {
 
     /// A key is in the index, with a record that the transaction does not see: that is looked at again behind the node.
     #[cold]
-    fn miss_record(
-        &mut self,
-        store: &ErmiaStore,
-        key: &[u8],
-        first: Seen<I>,
-    ) -> Result<Option<ErmiaHandle>, Abort> {
+    fn miss_record(&mut self, store: &ErmiaStore, key: &[u8], first: Seen<I>) -> Result<(), Abort> {
         let (lookup, stamp) = store.index().get_with_node(key, &self.guard);
-        let Lookup::Found(value) = lookup else { return self.miss_key(store, key, stamp).map(|()| None) };
+        let Lookup::Found(value) = lookup else { return self.miss_key(store, key, stamp) };
         self.rely_on_node(store, stamp)?;
         let again = if is_left_out(Step::SecondLookAtRecord) {
             first
@@ -190,14 +209,14 @@ impl<I: Isolation> Transaction<'_, I> {
                 if I::RECORDS_HISTORY {
                     self.context.record_read(store.id(), key, stamp, true);
                 }
-                Ok(None)
+                Ok(())
             }
             Seen::Nothing(passed_over) => {
                 self.track_passed_over(passed_over)?;
                 if I::RECORDS_HISTORY {
                     self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
                 }
-                Ok(None)
+                Ok(())
             }
             // What a transaction sees of a key stays as it is: it was a deletion that has left the index since, and the key came back.
             Seen::Version(..) | Seen::Own(_) => Err(self.doom_at(AbortReason::NodeValidation, store, key)),
@@ -211,21 +230,17 @@ impl<I: Isolation> Transaction<'_, I> {
         self.rely_on_node(store, stamp)
     }
 
-    /// Returns a handle to a record; without a key nothing is written through it.
+    /// Returns a handle to a row that the transaction has seen.
     #[inline]
     pub(crate) fn add_found(
         &mut self,
         store: &ErmiaStore,
-        oid: Oid,
-        version: Option<Version<I>>,
-        key: Option<&[u8]>,
+        row: SeenRow<I>,
+        key: &[u8],
     ) -> Result<ErmiaHandle, Abort> {
-        let key = match key {
-            Some(key) => self.context.keep_key(key),
-            None => Ok(KeyAt::default()),
-        };
-        let added = key.and_then(|key| {
-            let entry = FoundEntry { store: store.into(), oid, version, key };
+        let version = (!row.is_own).then_some(row.version);
+        let added = self.context.keep_key(key).and_then(|key| {
+            let entry = FoundEntry { store: store.into(), oid: row.oid, version, key };
             self.context.found.push(entry, &mut self.context.held)
         });
         match added {

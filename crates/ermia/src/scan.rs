@@ -6,32 +6,34 @@ use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, Direction, KeyBounds, RowRef, Store as _};
 use ensilo_index::{NodeStamp, ScanVisitor};
 
-use crate::handle::ErmiaHandle;
 use crate::isolation::{Fault, Isolation, has_fault};
 use crate::oid_array::Oid;
-use crate::read::Seen;
+use crate::read::{Seen, SeenRow};
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
 
 impl<'s, I: Isolation> Transaction<'s, I> {
-    pub(crate) fn scan_range<const MAY_WRITE: bool, R>(
+    /// Passes what `hold` returns for every row, such as a handle, and the value computed from it to `each`.
+    pub(crate) fn scan_range<T, R>(
         &mut self,
         store: &ErmiaStore,
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+        each: impl FnMut(T, R) -> ControlFlow<()>,
+        hold: impl Fn(&mut Self, SeenRow<I>, &[u8]) -> Result<T, Abort>,
     ) -> Result<(), Abort> {
         self.use_store(store)?;
         // The guard of a scan is another one of the same participant: the transaction is used meanwhile.
         let participant = std::ptr::from_ref(self.guard.participant());
         // SAFETY: the participant outlives the transaction, which keeps it from everybody else.
         let guard = unsafe { &*participant }.pin();
-        let mut scan = TransactionScan::<'_, 's, I, _, _, MAY_WRITE> {
+        let mut scan = TransactionScan {
             transaction: self,
             store,
             decode,
             each,
+            hold,
             failed: None,
             stopped_at: None,
             met: Vec::new(),
@@ -49,11 +51,12 @@ impl<'s, I: Isolation> Transaction<'s, I> {
 }
 
 /// Visits nodes and entries on behalf of a transaction.
-struct TransactionScan<'a, 's, I: Isolation, D, E, const MAY_WRITE: bool> {
+struct TransactionScan<'a, 's, I: Isolation, D, E, H> {
     transaction: &'a mut Transaction<'s, I>,
     store: &'a ErmiaStore,
     decode: D,
     each: E,
+    hold: H,
     failed: Option<Abort>,
     /// The key at which `each` had enough, when histories are recorded.
     stopped_at: Option<Vec<u8>>,
@@ -61,11 +64,12 @@ struct TransactionScan<'a, 's, I: Isolation, D, E, const MAY_WRITE: bool> {
     met: Vec<Box<[u8]>>,
 }
 
-impl<I, R, D, E, const MAY_WRITE: bool> ScanVisitor for TransactionScan<'_, '_, I, D, E, MAY_WRITE>
+impl<'s, I, R, T, D, E, H> ScanVisitor for TransactionScan<'_, 's, I, D, E, H>
 where
     I: Isolation,
     D: FnMut(&[u8], RowRef<'_>) -> R,
-    E: FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+    E: FnMut(T, R) -> ControlFlow<()>,
+    H: Fn(&mut Transaction<'s, I>, SeenRow<I>, &[u8]) -> Result<T, Abort>,
 {
     fn node(&mut self, stamp: NodeStamp) {
         if let Err(abort) = self.transaction.rely_on_node(self.store, stamp) {
@@ -86,8 +90,8 @@ where
         // SAFETY: the value was read from the store's index, under a pin.
         match self.read_key(key, unsafe { Oid::from_index_value(value) }) {
             Ok(None) => ControlFlow::Continue(()),
-            Ok(Some((found, value))) => {
-                let flow = (self.each)(found, value);
+            Ok(Some((held, value))) => {
+                let flow = (self.each)(held, value);
                 if I::RECORDS_HISTORY && flow.is_break() {
                     self.stopped_at = Some(key.to_vec());
                 }
@@ -101,50 +105,44 @@ where
     }
 }
 
-impl<I, R, D, E, const MAY_WRITE: bool> TransactionScan<'_, '_, I, D, E, MAY_WRITE>
+impl<'s, I, R, T, D, E, H> TransactionScan<'_, 's, I, D, E, H>
 where
     I: Isolation,
     D: FnMut(&[u8], RowRef<'_>) -> R,
+    H: Fn(&mut Transaction<'s, I>, SeenRow<I>, &[u8]) -> Result<T, Abort>,
 {
-    fn read_key(&mut self, key: &[u8], oid: Oid) -> Result<Option<(ErmiaHandle, R)>, Abort> {
-        if has_fault::<I>(Fault::SkipEntryCheck) && !self.store.id().is_logged() {
-            return self.take_entry_unseen(key, oid);
-        }
+    fn read_key(&mut self, key: &[u8], oid: Oid) -> Result<Option<(T, R)>, Abort> {
+        let Some(row) = self.see_row(key, oid)? else { return Ok(None) };
+        let value = (self.decode)(key, row.version.row());
+        let held = (self.hold)(self.transaction, row, key)?;
+        Ok(Some((held, value)))
+    }
+
+    /// Returns the row that the transaction sees under an entry, if there is one.
+    fn see_row(&mut self, key: &[u8], oid: Oid) -> Result<Option<SeenRow<I>>, Abort> {
         let (transaction, store) = (&mut *self.transaction, self.store);
-        let (version, shown) = match transaction.see(store, oid)? {
+        if has_fault::<I>(Fault::SkipEntryCheck) && !store.id().is_logged() {
+            transaction.context.keeps_look = true;
+            let newest = transaction.newest_row(store, oid).ok().flatten();
+            return Ok(newest.map(|version| SeenRow { oid, version, is_own: false }));
+        }
+        let (version, is_own) = match transaction.see(store, oid)? {
             Seen::Nothing(passed_over) => {
                 transaction.track_passed_over(passed_over)?;
                 return Ok(None);
             }
-            Seen::Own(at) => {
-                if I::RECORDS_HISTORY {
-                    self.met.push(key.into());
-                }
-                (transaction.context.writes[at].version, None)
-            }
+            Seen::Own(at) => (transaction.context.writes[at].version, true),
             Seen::Version(version, stamp) => {
                 transaction.track(version, stamp)?;
                 if I::RECORDS_HISTORY {
-                    self.met.push(key.into());
                     transaction.context.record_read(store.id(), key, stamp, version.is_deletion());
                 }
-                (version, Some(version))
+                (version, false)
             }
         };
-        if version.is_deletion() {
-            return Ok(None);
+        if I::RECORDS_HISTORY {
+            self.met.push(key.into());
         }
-        let value = (self.decode)(key, version.row());
-        let found = transaction.add_found(store, oid, shown, MAY_WRITE.then_some(key))?;
-        Ok(Some((found, value)))
-    }
-
-    /// See [`Fault::SkipEntryCheck`].
-    fn take_entry_unseen(&mut self, key: &[u8], oid: Oid) -> Result<Option<(ErmiaHandle, R)>, Abort> {
-        self.transaction.context.keeps_look = true;
-        let Ok(Some(entry)) = self.transaction.newest_row(self.store, oid) else { return Ok(None) };
-        let value = (self.decode)(key, entry.row());
-        let found = self.transaction.add_found(self.store, oid, Some(entry), MAY_WRITE.then_some(key))?;
-        Ok(Some((found, value)))
+        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, is_own }))
     }
 }

@@ -125,20 +125,20 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         unsafe { self.context.note_miss(stamp.node, self.begin, &self.guard) };
     }
 
-    /// Returns a handle to what an index has found, if the snapshot shows a row there.
+    /// Returns what the snapshot shows where an index has found something, for a caller that [looks](Snapshot::look); or nothing.
     #[inline]
     fn resolve(
         &mut self,
         store: &ErmiaStore,
         key: &[u8],
         lookup: Lookup,
-    ) -> Result<Option<ErmiaHandle>, Abort> {
+    ) -> Result<Option<(Oid, ShownRow<I>)>, Abort> {
         match lookup {
             Lookup::Found(value) => {
                 // SAFETY: the value was read from the store's index, under a pin.
                 let oid = unsafe { Oid::from_index_value(value) };
                 if let Some(row) = self.see(store, oid, key)? {
-                    return self.add_found(store, oid, &row).map(Some);
+                    return Ok(Some((oid, row)));
                 }
                 // The key may have been deleted, have left the index, and be inserted again.
                 let removed = store.index().latest_removal_near(key, &self.guard);
@@ -162,6 +162,65 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         let at = self.context.found.push(entry, &mut self.context.held)?;
         Ok(ErmiaHandle { number: self.context.number, at })
     }
+
+    /// Looks many keys up, and calls `each` with what `take` makes of the row under every key, until it breaks.
+    fn look_up_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        mut take: impl FnMut(&mut Self, usize, (Oid, ShownRow<I>)) -> Result<R, Abort>,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        let look = self.look();
+        store.load_rows::<I>(&lookups);
+        drop(look);
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
+            let look = self.look();
+            let shown = self.resolve(store, key.as_ref(), lookup)?;
+            let taken = shown.map(|row| take(self, at, row)).transpose()?;
+            // What the caller does takes its time.
+            drop(look);
+            if each(at, taken).is_break() {
+                break;
+            }
+        }
+        self.context.lookups = lookups;
+        Ok(())
+    }
+
+    /// Passes what `hold` returns for every row, such as a handle, and the value computed from it to `each`.
+    fn scan_range<T, R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        each: impl FnMut(T, R) -> ControlFlow<()>,
+        hold: impl Fn(&mut Self, Oid, &ShownRow<I>) -> Result<T, Abort>,
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        // A guard beside that of the snapshot, which is used meanwhile.
+        let participant = std::ptr::from_ref(self.guard.participant());
+        // SAFETY: the participant outlives the snapshot, which borrows it.
+        let guard = unsafe { &*participant }.pin();
+        let mut scan =
+            SnapshotScan { snapshot: &mut *self, store, decode, each, hold, failed: None, stopped_at: None };
+        store.scan(bounds, direction, &guard, &mut scan);
+        let (failed, stopped_at) = (scan.failed, scan.stopped_at);
+        // A scan that has failed says nothing of the keys behind.
+        if I::RECORDS_HISTORY && failed.is_none() {
+            let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
+            let read = self.context.recording.reads.iter().filter(|read| read.key.0 == range.table);
+            let met: Vec<_> = read.map(|read| read.key.1.clone()).collect();
+            let removed = self.shared.recorded_removals.in_range(&range, &met);
+            self.context.recording.reads.extend(removed);
+            self.context.recording.ranges.push(range);
+        }
+        failed.map_or(Ok(()), Err)
+    }
 }
 
 impl<I: Isolation> Read for Snapshot<'_, I> {
@@ -176,7 +235,10 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         self.check(store)?;
         let lookup = store.index().get(key, &self.guard);
         let _look = self.look();
-        self.resolve(store, key, lookup)
+        match self.resolve(store, key, lookup)? {
+            Some((oid, row)) => self.add_found(store, oid, &row).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn find_many<K: AsRef<[u8]>>(
@@ -185,16 +247,38 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         keys: &[K],
         mut each: impl FnMut(usize, Option<ErmiaHandle>),
     ) -> Result<(), Abort> {
+        self.look_up_many(
+            store,
+            keys,
+            |snapshot, _, (oid, row)| snapshot.add_found(store, oid, &row),
+            |at, found| {
+                each(at, found);
+                ControlFlow::Continue(())
+            },
+        )
+    }
+
+    #[inline]
+    fn get<R>(
+        &mut self,
+        store: &ErmiaStore,
+        key: &[u8],
+        decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<Option<R>, Abort> {
         self.check(store)?;
-        let mut lookups = std::mem::take(&mut self.context.lookups);
-        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        let lookup = store.index().get(key, &self.guard);
         let _look = self.look();
-        store.load_rows::<I>(&lookups);
-        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
-            each(at, self.resolve(store, key.as_ref(), lookup)?);
-        }
-        self.context.lookups = lookups;
-        Ok(())
+        Ok(self.resolve(store, key, lookup)?.map(|(_, row)| row.read(decode)))
+    }
+
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &ErmiaStore,
+        keys: &[K],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.look_up_many(store, keys, |_, at, (_, row)| Ok(row.read(|row| decode(at, row))), each)
     }
 
     fn read<R>(&mut self, found: ErmiaHandle, mut decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
@@ -225,32 +309,25 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(ErmiaHandle, R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.check(store)?;
-        // A guard beside that of the snapshot, which is used meanwhile.
-        let participant = std::ptr::from_ref(self.guard.participant());
-        // SAFETY: the participant outlives the snapshot, which borrows it.
-        let guard = unsafe { &*participant }.pin();
-        let mut scan =
-            SnapshotScan { snapshot: &mut *self, store, decode, each, failed: None, stopped_at: None };
-        store.scan(bounds, direction, &guard, &mut scan);
-        let (failed, stopped_at) = (scan.failed, scan.stopped_at);
-        // A scan that has failed says nothing of the keys behind.
-        if I::RECORDS_HISTORY && failed.is_none() {
-            let range = recorded_range(store.id(), bounds, direction, stopped_at.as_deref());
-            let read = self.context.recording.reads.iter().filter(|read| read.key.0 == range.table);
-            let met: Vec<_> = read.map(|read| read.key.1.clone()).collect();
-            let removed = self.shared.recorded_removals.in_range(&range, &met);
-            self.context.recording.reads.extend(removed);
-            self.context.recording.ranges.push(range);
-        }
-        failed.map_or(Ok(()), Err)
+        let hold = |snapshot: &mut Self, oid, row: &ShownRow<I>| snapshot.add_found(store, oid, row);
+        self.scan_range(store, bounds, direction, decode, each, hold)
+    }
+
+    fn scan_to_read<R>(
+        &mut self,
+        store: &ErmiaStore,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.scan_range(store, bounds, direction, decode, |(), value| each(value), |_, _, _| Ok(()))
     }
 
     fn largest_epoch_seen(&self) -> Epoch {
         self.context.epoch_seen()
     }
 }
-
 /// Ends a look at versions.
 struct Look<'e>(&'e Entry);
 
@@ -287,21 +364,23 @@ impl<I: Isolation> ShownRow<I> {
 }
 
 /// Visits entries on behalf of a snapshot.
-struct SnapshotScan<'a, 's, I: Isolation, D, E> {
+struct SnapshotScan<'a, 's, I: Isolation, D, E, H> {
     snapshot: &'a mut Snapshot<'s, I>,
     store: &'a ErmiaStore,
     decode: D,
     each: E,
+    hold: H,
     failed: Option<Abort>,
     /// The key at which `each` had enough, when histories are recorded.
     stopped_at: Option<Vec<u8>>,
 }
 
-impl<I, R, D, E> ScanVisitor for SnapshotScan<'_, '_, I, D, E>
+impl<'s, I, R, T, D, E, H> ScanVisitor for SnapshotScan<'_, 's, I, D, E, H>
 where
     I: Isolation,
     D: FnMut(&[u8], RowRef<'_>) -> R,
-    E: FnMut(ErmiaHandle, R) -> ControlFlow<()>,
+    E: FnMut(T, R) -> ControlFlow<()>,
+    H: Fn(&mut Snapshot<'s, I>, Oid, &ShownRow<I>) -> Result<T, Abort>,
 {
     fn node(&mut self, stamp: NodeStamp) {
         self.failed = self.snapshot.check(self.store).err();
@@ -333,9 +412,9 @@ where
         let value = row.read(|row| (self.decode)(key, row));
         // What the caller does takes its time.
         drop(look);
-        match self.snapshot.add_found(self.store, oid, &row) {
-            Ok(found) => {
-                let flow = (self.each)(found, value);
+        match (self.hold)(self.snapshot, oid, &row) {
+            Ok(held) => {
+                let flow = (self.each)(held, value);
                 if I::RECORDS_HISTORY && flow.is_break() {
                     self.stopped_at = Some(key.to_vec());
                 }

@@ -370,7 +370,7 @@ fn scans_see_rows_in_memory_and_on_the_disk_in_order() {
                 bounds,
                 Direction::Forward,
                 |_, row| row.word(3),
-                |_, value| {
+                |value| {
                     found.push(value);
                     ControlFlow::Continue(())
                 },

@@ -86,7 +86,7 @@ impl Effects {
 
 fn range<T: Read<Store = Store>>(tx: &mut T, store: &Store, low: &[u8], high: &[u8]) -> Result<Rows, Abort> {
     let mut rows = Vec::new();
-    let each = |_, row| {
+    let each = |row| {
         rows.push(row);
         ControlFlow::Continue(())
     };

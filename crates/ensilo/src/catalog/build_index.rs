@@ -98,7 +98,7 @@ fn fill_batch<E: Engine>(
 ) -> Result<Option<KeyBuf>> {
     let low = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_bytes()));
     let mut rows = Vec::with_capacity(len);
-    inner.scan_to_read(
+    inner.scan(
         &table.store,
         (low, Bound::Unbounded),
         Direction::Forward,

@@ -165,9 +165,8 @@ impl<E: Engine> DynamicScan<'_, E> {
         self.range.run_rows(
             inner,
             &self.table.core,
-            false,
             |key, row| self.decode(key, &RowWords(row)),
-            |_, decoded| {
+            |decoded| {
                 let (key, columns) = whole(decoded);
                 each(&key, &columns)
             },
@@ -186,7 +185,7 @@ impl<E: Engine> DynamicScan<'_, E> {
             inner,
             |entry_key, key| self.is_within(index, entry_key, key),
             |key, row| self.decode(key.as_bytes(), row),
-            |_, (key, columns)| each(&key, &columns),
+            |(key, columns)| each(&key, &columns),
         )
     }
 

@@ -131,25 +131,18 @@ impl ScanRange {
         ScanRange { bounds, direction: Direction::Forward, limit: usize::MAX }
     }
 
-    /// Passes the rows of a store to `each`, with handles that are good for reading, and if `may_write` for
-    /// writing.
+    /// Passes what `decode` makes of the rows of a store to `each`.
     #[inline(always)]
     pub(crate) fn run<Raw: Read, R>(
         &self,
         inner: &mut Inner<'_, Raw>,
         store: &Raw::Store,
-        may_write: bool,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         let mut flow = Flow::new(self.limit, inner.local);
-        let each = |found, row| flow.after(each(found, row));
-        if may_write {
-            inner.scan(store, bounds, self.direction, decode, each)?;
-        } else {
-            inner.scan_to_read(store, bounds, self.direction, decode, each)?;
-        }
+        inner.scan_to_read(store, bounds, self.direction, decode, |row| flow.after(each(row)))?;
         flow.end()
     }
 
@@ -159,27 +152,47 @@ impl ScanRange {
         &self,
         inner: &mut Inner<'_, Raw>,
         table: &TableCore<Raw::Store>,
-        may_write: bool,
+        mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.run_pieces(inner, table, |inner, bounds, flow| {
+            let each = |row| flow.after(each(row));
+            inner.scan_to_read(&table.store, bounds, self.direction, &mut decode, each)
+        })
+    }
+
+    /// Like [`ScanRange::run_rows`], with handles that are good for reading and writing.
+    #[inline(always)]
+    pub(crate) fn run_found_rows<Raw: Read, R>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        table: &TableCore<Raw::Store>,
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.run_pieces(inner, table, |inner, bounds, flow| {
+            let each = |found, row| flow.after(each(found, row));
+            inner.scan(&table.store, bounds, self.direction, &mut decode, each)
+        })
+    }
+
+    /// Calls `scan` for one part of the range after the other, each of which is loaded by then.
+    #[inline(always)]
+    fn run_pieces<Raw: Read>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        table: &TableCore<Raw::Store>,
+        mut scan: impl FnMut(&mut Inner<'_, Raw>, KeyBounds<'_>, &mut Flow) -> Result<()>,
     ) -> Result<()> {
         if self.limit == 0 {
             return Ok(());
         }
         let mut flow = Flow::new(self.limit, inner.local);
-        let mut is_over = false;
         let mut pieces = Pieces::new(&self.bounds, self.direction);
-        while !is_over && let Some(bounds) = pieces.next(inner, table)? {
-            let each = |found, row| {
-                let flow = flow.after(each(found, row));
-                is_over = flow.is_break();
-                flow
-            };
-            if may_write {
-                inner.scan(&table.store, bounds, self.direction, &mut decode, each)?;
-            } else {
-                inner.scan_to_read(&table.store, bounds, self.direction, &mut decode, each)?;
-            }
+        while !flow.is_over
+            && let Some(bounds) = pieces.next(inner, table)?
+        {
+            scan(inner, bounds, &mut flow)?;
         }
         flow.end()
     }
@@ -213,6 +226,8 @@ impl ScanFlow for ControlFlow<()> {
 /// Ends a scan after a number of rows, or when its session is to stop.
 pub(crate) struct Flow {
     left: usize,
+    /// Whether the scan has ended before its range did.
+    is_over: bool,
     control: Option<Arc<SessionControl>>,
     /// Why the scan was stopped, if it was.
     stopped: Result<()>,
@@ -225,7 +240,7 @@ impl Flow {
     /// Lets `limit` rows through; at least one.
     #[inline(always)]
     pub(crate) fn new<F>(limit: usize, local: &Local<F>) -> Self {
-        Flow { left: limit, control: local.control.clone(), stopped: Ok(()) }
+        Flow { left: limit, is_over: false, control: local.control.clone(), stopped: Ok(()) }
     }
 
     /// Counts a row.
@@ -237,7 +252,8 @@ impl Flow {
         {
             self.stopped = control.check();
         }
-        if self.left == 0 || self.stopped.is_err() { ControlFlow::Break(()) } else { flow }
+        self.is_over = self.left == 0 || flow.is_break() || self.stopped.is_err();
+        if self.is_over { ControlFlow::Break(()) } else { flow }
     }
 
     /// # Errors

@@ -40,11 +40,81 @@ impl<S: Store> ByIndex<'_, S> {
     /// # Errors
     /// Those of every statement on an index.
     pub(crate) fn run<Raw: Read<Store = S>, R>(
-        mut self,
+        self,
         inner: &mut Inner<'_, Raw>,
         is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (table, index) = (self.table, self.index);
+        self.run_batches(inner, is_wanted, |inner, keys| {
+            let mut flow = ControlFlow::Continue(());
+            let mut missing = None;
+            inner.get_many(
+                &table.store,
+                keys,
+                |at, row| decode(&keys[at], &RowWords(row)),
+                |at, row| {
+                    flow = match row {
+                        Some(row) => each(whole(row)),
+                        None => {
+                            missing = Some(at);
+                            ControlFlow::Break(())
+                        }
+                    };
+                    flow
+                },
+            )?;
+            match missing {
+                Some(at) => Err(inner.inconsistent(index.store.id(), keys[at].as_bytes())),
+                None => Ok(flow),
+            }
+        })
+    }
+
+    /// Calls `each` with the rows of all entries and handles that are good for reading and writing.
+    ///
+    /// # Errors
+    /// Those of every statement on an index.
+    pub(crate) fn run_found<Raw: Read<Store = S>, R>(
+        self,
+        inner: &mut Inner<'_, Raw>,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (table, index) = (self.table, self.index);
+        self.run_batches(
+            inner,
+            |_, _| true,
+            |inner, keys| {
+                let mut found = std::mem::take(&mut inner.local.found);
+                found.clear();
+                let engine = region::enter(Region::Engine);
+                let outcome = inner.raw.find_many(&table.store, keys, |_, raw| found.push(raw));
+                engine.leave();
+                outcome.map_err(|abort| inner.lost(abort))?;
+                let mut flow = ControlFlow::Continue(());
+                for (key, raw) in keys.iter().zip(&found) {
+                    let Some(raw) = *raw else {
+                        return Err(inner.inconsistent(index.store.id(), key.as_bytes()));
+                    };
+                    flow = each(raw, whole(inner.read(raw, |row| decode(key, &RowWords(row)))?));
+                    if flow.is_break() {
+                        break;
+                    }
+                }
+                inner.local.found = found;
+                Ok(flow)
+            },
+        )
+    }
+
+    /// Calls `look_up` with the primary keys of one batch of entries after the other, until it breaks.
+    fn run_batches<Raw: Read<Store = S>>(
+        mut self,
+        inner: &mut Inner<'_, Raw>,
+        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        mut look_up: impl FnMut(&mut Inner<'_, Raw>, &[KeyBuf]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.table.check(inner.local)?;
         inner.check_index(self.table, self.index)?;
@@ -53,7 +123,7 @@ impl<S: Store> ByIndex<'_, S> {
             inner.local.check_control()?;
             let mut keys = std::mem::take(&mut inner.local.keys);
             let batch = self.read_entries(inner, batch_len.min(self.range.limit), &is_wanted, &mut keys)?;
-            let flow = self.look_up(inner, &keys[..batch.len], &decode, &mut each)?;
+            let flow = look_up(inner, &keys[..batch.len])?;
             inner.local.keys = keys;
             let Some(last) = batch.last.filter(|_| flow.is_continue()) else { break };
             self.range.bounds.continue_after(last, self.range.direction == Direction::Reverse);
@@ -82,7 +152,7 @@ impl<S: Store> ByIndex<'_, S> {
             bounds,
             self.range.direction,
             |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),
-            |_, (entry_key, key)| {
+            |(entry_key, key)| {
                 seen += 1;
                 if is_wanted(&entry_key, &key) {
                     keys[batch.len] = key;
@@ -96,33 +166,5 @@ impl<S: Store> ByIndex<'_, S> {
             },
         )?;
         Ok(batch)
-    }
-
-    /// Looks up the rows of a batch.
-    fn look_up<Raw: Read<Store = S>, R>(
-        &self,
-        inner: &mut Inner<'_, Raw>,
-        keys: &[KeyBuf],
-        decode: &impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
-        each: &mut impl FnMut(Raw::Found, R) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>> {
-        let mut found = std::mem::take(&mut inner.local.found);
-        found.clear();
-        let engine = region::enter(Region::Engine);
-        let outcome = inner.raw.find_many(&self.table.store, keys, |_, raw| found.push(raw));
-        engine.leave();
-        outcome.map_err(|abort| inner.lost(abort))?;
-        let mut flow = ControlFlow::Continue(());
-        for (key, raw) in keys.iter().zip(&found) {
-            let Some(raw) = *raw else {
-                return Err(inner.inconsistent(self.index.store.id(), key.as_bytes()));
-            };
-            flow = each(raw, whole(inner.read(raw, |row| decode(key, &RowWords(row)))?));
-            if flow.is_break() {
-                break;
-            }
-        }
-        inner.local.found = found;
-        Ok(flow)
     }
 }

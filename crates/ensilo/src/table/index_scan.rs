@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::RangeBounds;
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine};
@@ -108,7 +108,11 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(C) -> F,
     ) -> Result<()> {
-        self.run_rows(tx, |_, columns, _| each(columns).into_flow())
+        let scan = self.by_index();
+        tx.statement(|inner| {
+            let decode = |key: &KeyBuf, row: &RowWords<'_>| C::decode(&T::Key::decode(key.as_bytes())?, row);
+            scan.run(inner, |_, _| true, decode, |columns| each(columns).into_flow())
+        })
     }
 
     /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
@@ -123,7 +127,17 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
-        self.run_rows(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+        let scan = self.by_index();
+        let decode = |key: &KeyBuf, row: &RowWords<'_>| {
+            let key = T::Key::decode(key.as_bytes())?;
+            let columns = C::decode(&key, row)?;
+            Ok((key, columns))
+        };
+        tx.statement(|inner| {
+            scan.run_found(inner, decode, |raw, (key, columns)| {
+                each(Found::new(table, key, raw), columns).into_flow()
+            })
+        })
     }
 
     /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. Only the
@@ -144,9 +158,8 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
             self.range.run(
                 inner,
                 &self.index.core.store,
-                false,
                 |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
-                |_, key| each(whole(key)).into_flow(),
+                |key| each(whole(key)).into_flow(),
             )
         })
     }
@@ -223,21 +236,9 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(count)
     }
 
-    fn run_rows<'t>(
-        self,
-        tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
-    ) -> Result<()> {
+    fn by_index(self) -> ByIndex<'h, E::Store> {
         let IndexScan { index, range, .. } = self;
-        let scan = ByIndex { table: &index.table.core, index: &index.core, range };
-        let decode = |key: &KeyBuf, row: &RowWords<'_>| {
-            let key = T::Key::decode(key.as_bytes())?;
-            let columns = C::decode(&key, row)?;
-            Ok((key, columns))
-        };
-        tx.statement(|inner| {
-            scan.run(inner, |_, _| true, decode, |raw, (key, columns)| each(key, columns, raw))
-        })
+        ByIndex { table: &index.table.core, index: &index.core, range }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Look-ups of many keys at once: their descents are interleaved, so that the memory latency of one hides
 //! behind the others.
 
-use ensilo_engine::{Engine, ReadOf};
+use std::ops::ControlFlow;
+
+use ensilo_engine::{Engine, Read as _, ReadOf, RowRef};
 use ensilo_row::{Columns, KeyBuf, Row};
 use ensilo_sync::region::{self, Region};
 
@@ -39,21 +41,13 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<()> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let mut found = std::mem::take(&mut inner.local.found);
-            found.clear();
-            self.find_raw(inner, keys, |_, raw| found.push(raw))?;
-            for (at, (key, raw)) in keys.iter().zip(&found).enumerate() {
-                if at % ROWS_PER_LOOK == 0 {
-                    inner.local.check_control()?;
-                }
-                let Some(raw) = *raw else {
-                    each(at, None);
-                    continue;
-                };
-                each(at, Some(whole(inner.read(raw, |row| C::decode(key, &RowWords(row)))?)));
-            }
-            inner.local.found = found;
-            Ok(())
+            self.in_blocks(inner, keys, |inner, first, block| {
+                let decode = |at: usize, row: RowRef<'_>| C::decode(&keys[first + at], &RowWords(row));
+                inner.get_many(&self.core.store, block, decode, |at, columns| {
+                    each(first + at, columns.map(whole));
+                    ControlFlow::Continue(())
+                })
+            })
         })
     }
 
@@ -71,48 +65,42 @@ impl<T: Row, E: Engine> Table<T, E> {
     ) -> Result<()> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let found = |at: usize, raw| Found::new(self, keys[at].clone(), raw);
-            self.find_raw(inner, keys, |at, raw| each(at, raw.map(|raw| found(at, raw))))
+            self.in_blocks(inner, keys, |inner, first, block| {
+                let engine = region::enter(Region::Engine);
+                let outcome = inner.raw.find_many(&self.core.store, block, |at, raw| {
+                    let at = first + at;
+                    each(at, raw.map(|raw| Found::new(self, keys[at].clone(), raw)));
+                });
+                engine.leave();
+                outcome.map_err(|abort| inner.lost(abort))
+            })
         })
     }
 
-    /// Goes block by block, so that a long request can be cancelled and keeps the encoded keys of one block
-    /// alone.
+    /// Calls `look_up` with one block of encoded keys after the other and the position of its first, so that a long request can be
+    /// cancelled and keeps the encoded keys of one block alone.
     #[inline]
-    fn find_raw(
+    fn in_blocks<Raw: ReadOf<E>>(
         &self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
+        inner: &mut Inner<'_, Raw>,
         keys: &[T::Key],
-        mut each: impl FnMut(usize, Option<E::Found>),
+        mut look_up: impl FnMut(&mut Inner<'_, Raw>, usize, &[KeyBuf]) -> Result<()>,
     ) -> Result<()> {
         let mut first = 0;
         for block in keys.chunks(ROWS_PER_LOOK) {
             inner.local.check_control()?;
-            self.find_block(inner, block, |at, raw| each(first + at, raw))?;
+            let mut encoded = std::mem::take(&mut inner.local.keys);
+            if encoded.len() < block.len() {
+                encoded.resize_with(block.len(), KeyBuf::new);
+            }
+            for (key, bytes) in block.iter().zip(&mut encoded) {
+                self.encode_into(key, bytes)?;
+            }
+            inner.load_keys(&self.core, &encoded[..block.len()])?;
+            look_up(inner, first, &encoded[..block.len()])?;
+            inner.local.keys = encoded;
             first += block.len();
         }
         Ok(())
-    }
-
-    #[inline]
-    fn find_block(
-        &self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
-        keys: &[T::Key],
-        each: impl FnMut(usize, Option<E::Found>),
-    ) -> Result<()> {
-        let mut encoded = std::mem::take(&mut inner.local.keys);
-        if encoded.len() < keys.len() {
-            encoded.resize_with(keys.len(), KeyBuf::new);
-        }
-        for (key, bytes) in keys.iter().zip(&mut encoded) {
-            self.encode_into(key, bytes)?;
-        }
-        inner.load_keys(&self.core, &encoded[..keys.len()])?;
-        let engine = region::enter(Region::Engine);
-        let outcome = inner.raw.find_many(&self.core.store, &encoded[..keys.len()], each);
-        engine.leave();
-        inner.local.keys = encoded;
-        outcome.map_err(|abort| inner.lost(abort))
     }
 }

@@ -104,7 +104,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
-        self.run::<false>(tx, |key, columns, _| each(key, columns).into_flow())
+        self.run(tx, |key, columns| each(key, columns).into_flow())
     }
 
     /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
@@ -119,7 +119,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = self.table;
-        self.run::<true>(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
+        self.run_found(tx, |key, columns, raw| each(Found::new(table, key, raw), columns).into_flow())
     }
 
     /// Returns the primary key and the columns of the first row, or `None`.
@@ -129,7 +129,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).run::<false>(tx, |key, columns, _| {
+        self.limit(1).run(tx, |key, columns| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -147,7 +147,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run::<true>(tx, |key, columns, raw| {
+        self.limit(1).run_found(tx, |key, columns, raw| {
             first = Some((Found::new(table, key, raw), columns));
             ControlFlow::Break(())
         })?;
@@ -260,18 +260,35 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         tx.statement(|inner| {
             core.check(inner.local)?;
             let mut count = 0;
-            let each = |_, ()| {
+            let each = |()| {
                 count += 1;
                 ControlFlow::Continue(())
             };
-            self.range.run_rows(inner, core, false, |_, _| (), each)?;
+            self.range.run_rows(inner, core, |_, _| (), each)?;
             Ok(count)
         })
     }
 
-    /// Calls `each` with every row, and a handle that is good for writing if `MAY_WRITE` says so.
+    /// Calls `each` with every row.
     #[inline]
-    fn run<'t, const MAY_WRITE: bool>(
+    fn run<'t>(
+        self,
+        tx: &mut impl ReadTransaction<'t, E>,
+        mut each: impl FnMut(T::Key, C) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let core = &self.table.core;
+        tx.statement(|inner| {
+            core.check(inner.local)?;
+            self.range.run_rows(inner, core, decode::<T, C>, |decoded| {
+                let (key, columns) = whole(decoded);
+                each(key, columns)
+            })
+        })
+    }
+
+    /// Calls `each` with every row, and a handle that is good for writing.
+    #[inline]
+    fn run_found<'t>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C, E::Found) -> ControlFlow<()>,
@@ -279,18 +296,20 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
-            let decode = |key: &[u8], row: RowRef<'_>| -> std::result::Result<_, Malformed> {
-                let key = T::Key::decode(key)?;
-                let columns = C::decode(&key, &RowWords(row))?;
-                Ok((key, columns))
-            };
-            let each = |raw, decoded| {
+            self.range.run_found_rows(inner, core, decode::<T, C>, |raw, decoded| {
                 let (key, columns) = whole(decoded);
                 each(key, columns, raw)
-            };
-            self.range.run_rows(inner, core, MAY_WRITE, decode, each)
+            })
         })
     }
+}
+
+/// Decodes a row's key, and the columns that are wanted.
+#[inline]
+fn decode<T: Row, C: Columns<T>>(key: &[u8], row: RowRef<'_>) -> std::result::Result<(T::Key, C), Malformed> {
+    let key = T::Key::decode(key)?;
+    let columns = C::decode(&key, &RowWords(row))?;
+    Ok((key, columns))
 }
 
 impl<T: Row, C, E: Engine> fmt::Debug for Scan<'_, T, C, E> {

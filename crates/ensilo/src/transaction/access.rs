@@ -71,6 +71,28 @@ impl<Raw: Read> Inner<'_, Raw> {
         self.raw.get(store, key.as_bytes(), decode).map_err(|abort| self.lost(abort))
     }
 
+    /// Finds the records under many keys and decodes them, until `each` breaks.
+    #[inline(always)]
+    pub(crate) fn get_many<R>(
+        &mut self,
+        store: &Raw::Store,
+        keys: &[KeyBuf],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let engine = region::enter(Region::Engine);
+        let caller = engine.caller();
+        let decode = move |at: usize, row: RowRef<'_>| {
+            let _caller = caller.enter();
+            decode(at, row)
+        };
+        let each = move |at, value| {
+            let _caller = caller.enter();
+            each(at, value)
+        };
+        self.raw.get_many(store, keys, decode, each).map_err(|abort| self.lost(abort))
+    }
+
     /// Decodes a record that was found.
     #[inline(always)]
     pub(crate) fn read<R>(
@@ -111,7 +133,7 @@ impl<Raw: Read> Inner<'_, Raw> {
         self.raw.scan(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
     }
 
-    /// Like [`Inner::scan`], with handles that are good for reading alone.
+    /// Like [`Inner::scan`], without handles.
     #[inline(always)]
     pub(crate) fn scan_to_read<R>(
         &mut self,
@@ -119,7 +141,7 @@ impl<Raw: Read> Inner<'_, Raw> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
         let engine = region::enter(Region::Engine);
         let caller = engine.caller();
@@ -127,9 +149,9 @@ impl<Raw: Read> Inner<'_, Raw> {
             let _caller = caller.enter();
             decode(key, row)
         };
-        let each = move |found, value| {
+        let each = move |value| {
             let _caller = caller.enter();
-            each(found, value)
+            each(value)
         };
         self.raw.scan_to_read(store, bounds, direction, decode, each).map_err(|abort| self.lost(abort))
     }

@@ -105,6 +105,16 @@ impl<T: Read, S: Read<Store = T::Store, Found = T::Found>> Read for Reading<T, S
         either!(self, raw => raw.find_many(store, keys, each))
     }
 
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &T::Store,
+        keys: &[K],
+        decode: impl FnMut(usize, RowRef<'_>) -> R,
+        each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        either!(self, raw => raw.get_many(store, keys, decode, each))
+    }
+
     #[inline]
     fn read<R>(&mut self, found: T::Found, decode: impl FnMut(RowRef<'_>) -> R) -> Result<R, Abort> {
         either!(self, raw => raw.read(found, decode))
@@ -137,7 +147,7 @@ impl<T: Read, S: Read<Store = T::Store, Found = T::Found>> Read for Reading<T, S
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(T::Found, R) -> ControlFlow<()>,
+        each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         either!(self, raw => raw.scan_to_read(store, bounds, direction, decode, each))
     }

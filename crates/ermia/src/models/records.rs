@@ -13,7 +13,7 @@ use super::{ModelSession, Stage};
 use crate::handle::ErmiaHandle;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
-use crate::read::Seen;
+use crate::read::{Seen, SeenRow};
 use crate::stamp::Author;
 use crate::transaction::Transaction;
 use crate::version::Version;
@@ -69,7 +69,7 @@ pub(super) fn look<I: Isolation>(
     match tx.see(&stage.store, oid)? {
         Seen::Version(version, stamp) => {
             tx.track(version, stamp)?;
-            let found = tx.add_found(&stage.store, oid, Some(version), Some(b"key"))?;
+            let found = tx.add_found(&stage.store, SeenRow { oid, version, is_own: false }, b"key")?;
             Ok((found, version.row().word(0)))
         }
         seen => unreachable!("every record has a row, and is written once: {seen:?}"),

@@ -119,21 +119,15 @@ impl<V: Variant> Read for Transaction<'_, V> {
         keys: &[K],
         mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
-        self.check_store(store)?;
-        let mut lookups = std::mem::take(&mut self.context.lookups);
-        let filled = lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held);
-        let mut outcome = filled.map_err(|abort| self.doom(abort));
-        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
-            match self.resolve(store, key.as_ref(), lookup, |_| ()) {
-                Ok(seen) => each(at, seen.map(|(found, ())| found)),
-                Err(abort) => {
-                    outcome = Err(abort);
-                    break;
-                }
-            }
-        }
-        self.context.lookups = lookups;
-        outcome
+        self.resolve_many(
+            store,
+            keys,
+            |_, _| (),
+            |at, seen| {
+                each(at, seen.map(|(found, ())| found));
+                ControlFlow::Continue(())
+            },
+        )
     }
 
     #[inline]
@@ -174,6 +168,16 @@ impl<V: Variant> Read for Transaction<'_, V> {
         Ok(self.resolve(store, key, lookup, decode)?.map(|(_, value)| value))
     }
 
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.resolve_many(store, keys, decode, |at, seen| each(at, seen.map(|(_, value)| value)))
+    }
+
     fn scan<R>(
         &mut self,
         store: &Store,
@@ -192,10 +196,10 @@ impl<V: Variant> Read for Transaction<'_, V> {
         bounds: KeyBounds<'_>,
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(RecordHandle, R) -> ControlFlow<()>,
+        mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
         self.check_store(store)?;
-        self.scan_range::<false, R>(store, bounds, direction, decode, each)
+        self.scan_range::<false, R>(store, bounds, direction, decode, |_, value| each(value))
     }
 
     fn largest_epoch_seen(&self) -> Epoch {
@@ -208,6 +212,33 @@ impl<V: Variant> Transaction<'_, V> {
     fn lookup(&mut self, store: &Store, key: &[u8]) -> Result<Lookup, Abort> {
         self.check_store(store)?;
         Ok(store.index().get(key, &self.guard))
+    }
+
+    /// Looks many keys up, and calls `each` with what this transaction sees of every key until it breaks.
+    fn resolve_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<(RecordHandle, R)>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check_store(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        let filled = lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held);
+        let mut outcome = filled.map_err(|abort| self.doom(abort));
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
+            match self.resolve(store, key.as_ref(), lookup, |row| decode(at, row)).map(|seen| each(at, seen))
+            {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(abort) => {
+                    outcome = Err(abort);
+                    break;
+                }
+            }
+        }
+        self.context.lookups = lookups;
+        outcome
     }
 
     /// Turns what the tree says about `key` into what this transaction sees.

@@ -84,6 +84,30 @@ impl<'w, V: Variant> Snapshot<'w, V> {
         store.check()
     }
 
+    /// Looks many keys up, and calls `each` with what this snapshot shows of every key until it breaks.
+    fn resolve_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<(RecordHandle, R)>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.check(store)?;
+        let mut lookups = std::mem::take(&mut self.context.lookups);
+        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
+        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
+            let shown = self.resolve(store, key.as_ref(), lookup, |row| decode(at, row));
+            if each(at, shown).is_break() {
+                break;
+            }
+        }
+        self.context.lookups = lookups;
+        // A snapshot holds nothing else.
+        self.context.lookups.clear();
+        self.context.held.release();
+        Ok(())
+    }
+
     /// Turns what the tree says about `key` into what this snapshot shows.
     #[inline]
     fn resolve<R>(
@@ -227,17 +251,15 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         keys: &[K],
         mut each: impl FnMut(usize, Option<RecordHandle>),
     ) -> Result<(), Abort> {
-        self.check(store)?;
-        let mut lookups = std::mem::take(&mut self.context.lookups);
-        lookups.look_up(store.index(), keys, &self.guard, &mut self.context.held)?;
-        for (at, (key, lookup)) in keys.iter().zip(lookups.iter()).enumerate() {
-            each(at, self.resolve(store, key.as_ref(), lookup, |_| ()).map(|(found, ())| found));
-        }
-        self.context.lookups = lookups;
-        // A snapshot holds nothing else.
-        self.context.lookups.clear();
-        self.context.held.release();
-        Ok(())
+        self.resolve_many(
+            store,
+            keys,
+            |_, _| (),
+            |at, seen| {
+                each(at, seen.map(|(found, ())| found));
+                ControlFlow::Continue(())
+            },
+        )
     }
 
     #[inline]
@@ -258,6 +280,16 @@ impl<V: Variant> Read for Snapshot<'_, V> {
         self.check(store)?;
         let lookup = store.index().get(key, &self.guard);
         Ok(self.resolve(store, key, lookup, decode).map(|(_, value)| value))
+    }
+
+    fn get_many<K: AsRef<[u8]>, R>(
+        &mut self,
+        store: &Store,
+        keys: &[K],
+        decode: impl FnMut(usize, RowRef<'_>) -> R,
+        mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<(), Abort> {
+        self.resolve_many(store, keys, decode, |at, seen| each(at, seen.map(|(_, value)| value)))
     }
 
     fn scan<R>(

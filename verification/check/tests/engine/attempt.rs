@@ -111,10 +111,11 @@ impl<'r, T: Read> Attempt<'r, T> {
     /// One random operation that only reads.
     pub(crate) fn step_of_reader(&mut self) -> Result<(), Abort> {
         self.maybe_yield();
-        match self.random.within(0..4) {
+        match self.random.within(0..5) {
             0 => self.get(),
             1 => self.find_and_read(),
             2 => self.find_many(),
+            3 => self.get_many(),
             _ => self.scan(),
         }
     }
@@ -176,9 +177,41 @@ impl<'r, T: Read> Attempt<'r, T> {
         Ok(())
     }
 
-    fn find_many(&mut self) -> Result<(), Abort> {
+    fn get_many(&mut self) -> Result<(), Abort> {
+        let (store, numbers) = self.numbers();
+        let keys: Vec<&[u8]> = numbers.iter().map(|number| &*self.keys[*number]).collect();
+        let limit = self.random.within(1..12);
+        let mut sights = Vec::new();
+        self.transaction.get_many(
+            &self.stores[store],
+            &keys,
+            |index, row| (index, Sight::of(row)),
+            |index, sight| {
+                sights.push((index, sight));
+                if sights.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        )?;
+        let is_in_order = sights
+            .iter()
+            .enumerate()
+            .all(|(at, &(index, sight))| index == at && sight.is_none_or(|(decoded_at, _)| decoded_at == at));
+        if !is_in_order || sights.len() != limit.min(numbers.len()) {
+            self.seen.mismatches.push(format!("get_many answered {sights:?} for {} keys", numbers.len()));
+        }
+        for (index, sight) in sights {
+            self.note((store, numbers[index]), sight.map(|(_, sight)| Some(sight)));
+        }
+        Ok(())
+    }
+
+    /// Numbers of some keys of a store.
+    fn numbers(&mut self) -> (usize, Vec<usize>) {
         let store = self.random.within(0..self.stores.len());
-        let numbers: Vec<usize> = (0..self.random.within(1..9)).map(|_| self.number()).collect();
+        (store, (0..self.random.within(1..9)).map(|_| self.number()).collect())
+    }
+
+    fn find_many(&mut self) -> Result<(), Abort> {
+        let (store, numbers) = self.numbers();
         let keys: Vec<&[u8]> = numbers.iter().map(|number| &*self.keys[*number]).collect();
         let mut found = Vec::new();
         self.transaction
@@ -201,10 +234,16 @@ impl<'r, T: Read> Attempt<'r, T> {
         let limit = if self.random.one_in(2) { usize::MAX } else { self.random.within(1..8) };
         let mut rows: Vec<(Vec<u8>, Sight)> = Vec::new();
         let decode = |key: &[u8], row: RowRef<'_>| (key.to_vec(), Sight::of(row));
-        self.transaction.scan(&self.stores[store], bounds, direction, decode, |_, row| {
+        let mut each = |row| {
             rows.push(row);
             if rows.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
+        };
+        let store_of_rows = &self.stores[store];
+        if self.random.one_in(2) {
+            self.transaction.scan_to_read(store_of_rows, bounds, direction, decode, each)?;
+        } else {
+            self.transaction.scan(store_of_rows, bounds, direction, decode, |_, row| each(row))?;
+        }
         let numbers: Vec<usize> = rows.iter().filter_map(|(key, _)| self.number_of(key)).collect();
         let is_in_order = match direction {
             Direction::Forward => numbers.is_sorted_by(|a, b| a < b),
