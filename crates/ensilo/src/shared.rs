@@ -16,7 +16,7 @@ use crate::closing::{Closer, Closing, FirstPanic};
 use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
-use crate::error::Name;
+use crate::error::{MemoryShortage, Name};
 use crate::loading::Loading;
 use crate::local::{Local, ThreadWorker};
 use crate::options::Options;
@@ -357,6 +357,12 @@ impl<E: Engine> DatabaseShared<E> {
         }
         if let Some(abort) = error.as_abort_mut() {
             abort.name_table(|id| self.catalog.store_name(id));
+            if abort.reason() == AbortReason::OutOfMemory {
+                abort.explain_shortage(MemoryShortage {
+                    limit_bytes: self.options.memory_limit_bytes,
+                    eviction_failure: self.engine.eviction_failure(),
+                });
+            }
         }
         error
     }

@@ -362,14 +362,15 @@ fn degraded(db: &Database) -> Option<DegradedReason> {
     Some(db.statistics().unwrap().durability.unwrap().degraded?.reason)
 }
 
-/// Inserts rows from this id on, with a checkpoint after each megabyte, until there is no memory for more. Returns how many rows there are.
-fn fill(db: &Database, accounts: &Accounts, first: u32) -> u32 {
+/// Inserts rows from this id on, with a checkpoint after each megabyte, until there is no memory for more. Returns how many rows there are, and
+/// what the last one has ended with.
+fn fill(db: &Database, accounts: &Accounts, first: u32) -> (u32, String) {
     for id in first.. {
         if id % 1000 == 999 {
             db.checkpoint().unwrap();
         }
         match db.transact(|tx| accounts.insert(tx, &long(id, 0))) {
-            Err(Error::OutOfMemory(_)) => return id,
+            Err(error @ Error::OutOfMemory(_)) => return (id, error.to_string()),
             inserted => _ = inserted.unwrap(),
         }
     }
@@ -384,8 +385,10 @@ fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
     let (options, events) = with_events(limited().no_checkpoints());
     let db: Database = options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
     let accounts = db.create_table::<Account>().unwrap();
-    let rows = fill(&db, &accounts, 0);
+    let (rows, refused) = fill(&db, &accounts, 0);
     assert!(cold_files(&disk).0 > 1 << 20, "{rows} rows");
+    let why = ", with a memory limit of 8388608 bytes; rows cannot leave memory: /db/cold: ";
+    assert!(refused.contains("in account at key") && refused.contains(why), "{refused}");
     until("it is seen", || degraded(&db) == Some(DegradedReason::EvictionFailed));
     let failed = events.iter().find_map(|event| match event {
         Event::EvictionFailed { error } => Some(error),
@@ -402,7 +405,7 @@ fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
     }
     set_room(&disk, 2 * ROOM);
     until("rows leave again", || degraded(&db).is_none());
-    let more = fill(&db, &accounts, rows);
+    let (more, _) = fill(&db, &accounts, rows);
     assert!(more > rows + 1000, "{more} after {rows}");
     assert!(events.try_iter().any(|event| matches!(event, Event::Recovered)));
     drop(db);

@@ -8,7 +8,7 @@ use ensilo::disk::RealDisk;
 use ensilo::generic::{Database, Request};
 use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress, Result};
 
-use crate::driver::Memory;
+use crate::driver::{Memory, complain};
 
 /// Options of the database; what is `None` is left as the library has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,6 +99,7 @@ impl DatabaseOptions {
 
     fn durable_options(&self, place: &Directories) -> Options {
         let mut options = self.options().log_directories(&place.logs).durability(Durability::Visible);
+        options = options.on_event(|event| complain(format_args!("database: {event}")));
         if let Some(interval) = self.checkpoint_interval {
             options = options.checkpoint_interval(interval);
         }

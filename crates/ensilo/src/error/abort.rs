@@ -14,12 +14,25 @@ pub struct Abort(Box<AbortDetails>);
 struct AbortDetails {
     raw: ensilo_engine::Abort,
     table: Option<Arc<str>>,
+    shortage: MemoryShortage,
+}
+
+/// What is known of a memory limit that was reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryShortage {
+    pub(crate) limit_bytes: Option<u64>,
+    /// Why rows do not leave memory although they should.
+    pub(crate) eviction_failure: Option<Arc<str>>,
 }
 
 impl Abort {
     #[cold]
     pub(crate) fn new(raw: ensilo_engine::Abort) -> Self {
-        Abort(Box::new(AbortDetails { raw, table: None }))
+        Abort(Box::new(AbortDetails { raw, table: None, shortage: MemoryShortage::default() }))
+    }
+
+    pub(crate) fn explain_shortage(&mut self, shortage: MemoryShortage) {
+        self.0.shortage = shortage;
     }
 
     /// Puts the table's name in, which takes a look into the catalog and so is left until somebody will read
@@ -72,6 +85,13 @@ impl fmt::Display for Abort {
         }
         if !self.key().is_empty() {
             write!(f, " at key {}", super::details::Hex(self.key()))?;
+        }
+        let MemoryShortage { limit_bytes, eviction_failure } = &self.0.shortage;
+        if let Some(limit) = limit_bytes {
+            write!(f, ", with a memory limit of {limit} bytes")?;
+        }
+        if let Some(why) = eviction_failure {
+            write!(f, "; rows cannot leave memory: {why}")?;
         }
         f.write_str(if self.is_retryable() { "; a retry may succeed" } else { "" })
     }
