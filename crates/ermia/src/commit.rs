@@ -124,7 +124,6 @@ impl<I: Isolation> Transaction<'_, I> {
         let successor = self.certify(stamp, false)?;
         self.withdraw_cancelled(stamp);
         self.entry.set_committed(stamp, successor);
-        self.note_reads(stamp);
         if I::RECORDS_HISTORY {
             self.context.record_commit(stamp);
         }
@@ -161,9 +160,6 @@ impl<I: Isolation> Transaction<'_, I> {
         self.context.fill_place(stamp.tid(), self.guard.participant());
         self.withdraw_cancelled(stamp);
         self.entry.set_committed(stamp, successor);
-        if I::SERIALIZABLE {
-            self.note_reads(stamp);
-        }
         if I::RECORDS_HISTORY {
             self.context.record_commit(stamp);
         }
@@ -230,7 +226,6 @@ impl<I: Isolation> Transaction<'_, I> {
             self.entry.set_stamp(stamp);
             let certified = self.certify(stamp, false);
             if certified.is_ok() {
-                self.note_reads(stamp);
                 self.context.checked_at = stamp;
             }
             self.entry.set_active();

@@ -44,11 +44,6 @@ fn the_model_notices_a_commit_that_does_not_wait_for_those_who_overwrite() {
     assert!(fails_without(Step::WaitForOverwriters, || _ = write_skew::<Serializable>()));
 }
 
-#[test]
-fn the_model_notices_a_commit_that_does_not_wait_for_those_who_have_read() {
-    assert!(fails_without(Step::WaitForReaders, || _ = write_skew::<Serializable>()));
-}
-
 /// The same, where both check what they have read before they write.
 const CHECKED_WRITE_SKEW: &[Program] = &[
     Program::Commits(&[Op::Read(0), Op::Check, Op::Write(1)]),
