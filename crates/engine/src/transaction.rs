@@ -151,6 +151,10 @@ pub trait Write: Read + Sized {
     /// who may go on for long by what was read [checks](Write::check) now and then.
     const READS_AS_OF_BEGIN: bool = false;
 
+    /// Whether every history is serializable. Otherwise others may overwrite what a transaction has read, and both commit: one that relies
+    /// on a row writes it.
+    const IS_SERIALIZABLE: bool = true;
+
     /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without
     /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     type Prepared: Prepared;

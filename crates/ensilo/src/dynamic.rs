@@ -107,7 +107,10 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`].
     pub fn contains<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[Value]) -> Result<bool> {
         let key = self.encode_key(key)?;
-        tx.statement(|inner| Ok(self.find(inner, &key)?.is_some()))
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            Ok(inner.get_in(&self.core, &key, |_| ())?.is_some())
+        })
     }
 
     /// Inserts a row and returns its primary key: the row's own, or the row id that the table assigns.

@@ -48,8 +48,8 @@ pub enum Error {
     /// memory: end those that wait for something. A transaction on a [`Session`](crate::Session) is not run again.
     /// Attempts that have found no memory are no retries, and hooks for aborts are not called for them.
     /// Where one transaction deletes or reads very many rows: split it into several.
-    /// The text of the error gives the limit, and why rows do not leave memory where they cannot: then that is to be
-    /// mended, such as a full disk.
+    /// Once it has left the request, the text of the error gives the limit, and why rows do not leave memory where they
+    /// cannot: then that is to be mended, such as a full disk.
     ///
     /// An update of a row in place keeps the version that snapshots see, for which a sixteenth of the limit
     /// is in reserve: when that is used up, it goes on once those versions are not needed any more, after

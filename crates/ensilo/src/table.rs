@@ -130,7 +130,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(key.borrow())?;
-            Ok(inner.find_in(&self.core, &bytes)?.is_some())
+            Ok(inner.get_in(&self.core, &bytes, |_| ())?.is_some())
         })
     }
 

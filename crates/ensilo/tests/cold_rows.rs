@@ -287,6 +287,13 @@ fn a_stale_read_keeps_nothing_of_the_rows_that_it_passes() {
         }
         Ok(count)
     });
+    read(&|tx| {
+        let mut count = 0;
+        for id in &ids {
+            count += u32::from(accounts.contains(tx, *id)?);
+        }
+        Ok(count)
+    });
 }
 
 /// A row that takes a block beside the chunks of memory.

@@ -91,6 +91,7 @@ impl<I: Isolation> Read for Transaction<'_, I> {
 
 impl<I: Isolation> Write for Transaction<'_, I> {
     const READS_AS_OF_BEGIN: bool = true;
+    const IS_SERIALIZABLE: bool = I::SERIALIZABLE;
 
     type Prepared = NeverPrepared;
 

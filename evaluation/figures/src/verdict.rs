@@ -250,6 +250,18 @@ pub(crate) fn line(claim: &Claim, verdict: &Verdict) -> String {
     format!("{}: here {here}: {}", claim.text, verdict.ruling)
 }
 
+#[cfg(test)]
+impl Ruling {
+    /// As it stands in `docs/evaluation.md`.
+    pub(crate) fn in_document(&self) -> String {
+        match self {
+            Self::Holds => "holds".to_owned(),
+            Self::DoesNotHold => "**does not hold**".to_owned(),
+            Self::Undecided(why) => format!("cannot be told ({why})"),
+        }
+    }
+}
+
 impl fmt::Display for Ruling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

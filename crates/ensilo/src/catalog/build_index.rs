@@ -8,7 +8,9 @@
 //! finish         transactions may read it; snapshots as soon as they show a point in time after the last entry
 //! ```
 //! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes
-//! its entry, so one of them comes first, and the other sees that the entry is there.
+//! its entry, so one of them comes first, and the other sees that the entry is there. Where transactions are not
+//! serializable the filling writes the row as well, as it is: otherwise a writer that does not see the entry would
+//! leave it there.
 //!
 //! In a unique index a key has one entry, of the row that came first; a writer with a duplicate key is
 //! refused, also while the index is built. But a row that was there before has no entry yet, so another row
@@ -112,6 +114,9 @@ fn fill_batch<E: Engine>(
     let mut entry_key = KeyBuf::new();
     for (key, found) in &rows {
         copy_row(inner, *found)?;
+        if !TransactionOf::<'_, E>::IS_SERIALIZABLE {
+            inner.raw.patch(*found, &[]).map_err(|abort| inner.lost(abort))?;
+        }
         stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
         add_entry(inner, table, index, key, &entry_key)?;
     }

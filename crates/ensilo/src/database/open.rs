@@ -49,9 +49,9 @@ impl Options {
     ///   by itself, is taken for the one of the same name.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, in
-    /// which case nothing was changed; [`Error::OutOfMemory`] when the limit does not hold what is there;
-    /// [`Error::DamagedCatalog`].
+    /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, or the
+    /// memory limit does not hold the rows ([`OpenError::Replay`](crate::OpenError::Replay)), in which case
+    /// nothing was changed; [`Error::OutOfMemory`] when it does not hold the indexes; [`Error::DamagedCatalog`].
     pub fn open(self, directory: impl Into<PathBuf>) -> Result<crate::Database> {
         self.open_as(directory)
     }

@@ -73,7 +73,7 @@ impl<E: Engine> Database<E> {
     pub fn wait_until_loaded(&self) -> Result<()> {
         self.check_open()?;
         self.shared.check_may_wait()?;
-        self.shared.loading.state.wait()
+        self.shared.loading.state.wait().map_err(|error| self.shared.explain(error))
     }
 
     /// Returns the last epoch up to which everything is stored, or `None` for a database in memory. It never

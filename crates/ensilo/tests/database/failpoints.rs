@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ensilo::Engine;
-use ensilo::ermia::{Ermia, Isolation, Serializable};
+use ensilo::ermia::{Ermia, Isolation, Serializable, SnapshotIsolation};
 use ensilo::variants::{Failpoint, Fault, Silo, Variant};
 
 type Hook = Box<dyn FnMut(Failpoint)>;
@@ -25,6 +25,19 @@ impl Variant for Hooked {
 impl Isolation for Hooked {
     type Dependencies = <Serializable as Isolation>::Dependencies;
     const SERIALIZABLE: bool = true;
+
+    fn reached(place: Failpoint) {
+        call(place);
+    }
+}
+
+/// Snapshot isolation, with the same.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct HookedSnapshots;
+
+impl Isolation for HookedSnapshots {
+    type Dependencies = <SnapshotIsolation as Isolation>::Dependencies;
+    const SERIALIZABLE: bool = false;
 
     fn reached(place: Failpoint) {
         call(place);
@@ -71,6 +84,7 @@ pub(crate) fn hook_once(place: Failpoint, times: u32, mut at_place: impl FnMut()
 /// The protocols that a test with hooks runs: the product, and one with a fault that the test has to see.
 pub(crate) type HookedSilo = Silo<Hooked>;
 pub(crate) type HookedErmia = Ermia<Hooked>;
+pub(crate) type HookedSnapshotIsolation = Ermia<HookedSnapshots>;
 pub(crate) type FaultySilo = Silo<HookedAndFaulty>;
 
 const _: () = assert!(HookedSilo::FAULT.is_none() && FaultySilo::FAULT.is_some());

@@ -30,6 +30,7 @@ mod ermia {
 
     pub(crate) const SEES_LATER_COMMITS: bool = false;
 
+    mod ermia_alone;
     mod every_engine;
 }
 

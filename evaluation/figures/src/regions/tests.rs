@@ -57,6 +57,17 @@ fn a_share_that_speaks_against_a_claim_at_one_number_of_workers_refutes_it() {
 }
 
 #[test]
+fn the_evaluation_says_what_follows_from_its_runs() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let evaluation = std::fs::read_to_string(docs.join("evaluation.md")).unwrap();
+    let runs = read_runs(&docs.join("results/full").join(FILE_NAME)).unwrap();
+    for row in claims::rows_of(&runs) {
+        let line = format!("| {} | {} | {} |", row.text, row.here, row.ruling.in_document());
+        assert!(evaluation.lines().any(|it| it == line), "docs/evaluation.md lacks this line:\n{line}");
+    }
+}
+
+#[test]
 fn other_systems_and_too_many_workers_judge_nothing() {
     let mut runs = as_in_the_paper();
     let others = [0.1, 0.5, 0.3, 0.05];

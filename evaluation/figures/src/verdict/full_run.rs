@@ -88,11 +88,7 @@ fn rows() -> Vec<(String, Ruling)> {
         for claim in &experiment.claims {
             let verdict = judge(&experiment, claim, &results, CORES);
             let here = verdict.number_here(claim.unit).unwrap_or_default();
-            let ruling = match &verdict.ruling {
-                Ruling::Holds => "holds".to_owned(),
-                Ruling::DoesNotHold => "**does not hold**".to_owned(),
-                Ruling::Undecided(why) => format!("cannot be told ({why})"),
-            };
+            let ruling = verdict.ruling.in_document();
             rows.push((format!("| {} | {here} | {ruling} |", claim.text), verdict.ruling));
         }
     }

@@ -190,6 +190,22 @@ fn a_change_between_the_builders_read_and_commit_is_kept() {
     check(&database);
 }
 
+/// The builder has read the old row, and has not added its entry.
+pub(crate) fn the_old_row_changes_between_read_and_entry<E: Engine>() {
+    let database = with_old_rows::<E>();
+    build_and_meanwhile(&database, (Failpoint::IndexRowsRead, 3), |db, accounts| {
+        let (db, accounts) = (db.clone(), accounts.clone());
+        std::thread::spawn(move || set_visits(&db, &accounts, OLD, VALUE + 1).unwrap()).join().unwrap();
+    })
+    .unwrap();
+    check(&database);
+}
+
+#[test]
+fn an_old_row_that_changes_while_the_builder_adds_its_entry_has_one() {
+    the_old_row_changes_between_read_and_entry::<HookedEngine>();
+}
+
 #[test]
 fn two_indexes_are_built_at_once() {
     let database = with_old_rows::<HookedEngine>();
