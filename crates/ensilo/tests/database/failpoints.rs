@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ensilo::Engine;
-use ensilo::ermia::{Ermia, Isolation, Serializable, SnapshotIsolation};
+use ensilo::ermia::{Ermia, Isolation, Serializable};
 use ensilo::variants::{Failpoint, Fault, Silo, Variant};
 
 type Hook = Box<dyn FnMut(Failpoint)>;
@@ -31,19 +31,6 @@ impl Isolation for Hooked {
     }
 }
 
-/// Snapshot isolation, with the same.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct HookedSnapshots;
-
-impl Isolation for HookedSnapshots {
-    type Dependencies = <SnapshotIsolation as Isolation>::Dependencies;
-    const SERIALIZABLE: bool = false;
-
-    fn reached(place: Failpoint) {
-        call(place);
-    }
-}
-
 /// As [`Hooked`], with rows that take the entries of others with them.
 #[derive(Debug)]
 pub(crate) struct HookedAndFaulty;
@@ -61,7 +48,8 @@ pub(crate) fn hook(hook: impl FnMut(Failpoint) + 'static) {
     HOOK.set(Some(Box::new(hook)));
 }
 
-fn call(place: Failpoint) {
+/// Calls what the thread has set for named places.
+pub(crate) fn call(place: Failpoint) {
     // While it runs, places mean nothing to it; nor while the thread ends and drops it, with what it holds.
     let Ok(Some(mut hook)) = HOOK.try_with(RefCell::take) else { return };
     hook(place);
@@ -84,7 +72,6 @@ pub(crate) fn hook_once(place: Failpoint, times: u32, mut at_place: impl FnMut()
 /// The protocols that a test with hooks runs: the product, and one with a fault that the test has to see.
 pub(crate) type HookedSilo = Silo<Hooked>;
 pub(crate) type HookedErmia = Ermia<Hooked>;
-pub(crate) type HookedSnapshotIsolation = Ermia<HookedSnapshots>;
 pub(crate) type FaultySilo = Silo<HookedAndFaulty>;
 
 const _: () = assert!(HookedSilo::FAULT.is_none() && FaultySilo::FAULT.is_some());
