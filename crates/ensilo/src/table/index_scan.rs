@@ -98,7 +98,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         IndexScan { index: self.index, range: self.range, columns: PhantomData }
     }
 
-    /// Calls `each` with the columns of every row, until it returns [`ControlFlow::Break`].
+    /// Calls `each` with the columns of every row, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break).
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -115,7 +115,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         })
     }
 
-    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
+    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). The row can be
     /// changed after the scan without another look-up.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         })
     }
 
-    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. Only the
+    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). Only the
     /// index is read, not the rows.
     ///
     /// # Errors
