@@ -13,7 +13,7 @@
 //! # Terms
 //! - **successor stamp** (sstamp, pi): the smallest stamp of a transaction that has committed before and must come later in the serial order,
 //!   directly or by way of others; one's own without one.
-//! - **predecessor stamp** (pstamp, eta): the largest stamp of a transaction that has committed before and must come earlier, directly.
+//! - **predecessor stamp** (pstamp, eta): the largest stamp of a transaction that has committed before and must come earlier, directly; or more.
 
 use ensilo_engine::{Abort, AbortReason, TableId};
 use ensilo_index::Masstree;
@@ -28,7 +28,8 @@ use crate::transaction::Transaction;
 use crate::transaction_table::Outcome;
 
 impl<I: Isolation> Transaction<'_, I> {
-    /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit.
+    /// Returns the successor stamp of this transaction, which has taken `stamp`, if it may commit. The stamp lies with what was read then,
+    /// and with some of it otherwise.
     pub(crate) fn certify(&self, stamp: Stamp, has_written: bool) -> Result<Stamp, Abort> {
         self.check_nodes(stamp)?;
         let successor = self.successor(stamp)?;
@@ -54,7 +55,8 @@ impl<I: Isolation> Transaction<'_, I> {
     }
 
     /// Returns the successor stamp, and leaves the stamp with all versions that were read, for those that overwrite them: in one walk, which finds
-    /// a version in another processor's cache once. If the transaction does not commit, who overwrites them takes it for a reader all the same.
+    /// a version in another processor's cache once. An overwriter takes the transaction for a reader before it, also if it does not commit, or comes
+    /// later: that may abort the overwriter, and closes no cycle.
     fn successor(&self, stamp: Stamp) -> Result<Stamp, Abort> {
         let mut successor = stamp;
         for read in self.context.reads.iter() {
@@ -74,7 +76,8 @@ impl<I: Isolation> Transaction<'_, I> {
         Ok(successor)
     }
 
-    /// Returns whether this transaction has overwritten a version: nobody else will, and it is no reader that comes before itself.
+    /// Returns whether this transaction has overwritten a version: nobody else does unless it gives up, and it is no reader that comes before
+    /// itself. If it gives up, it leaves a stamp there.
     fn has_overwritten(&self, certificates: &Certificates) -> bool {
         // Relaxed: who has written it there is this transaction.
         certificates.successor.load(Ordering::Relaxed) == self.id.to_word()

@@ -12,7 +12,7 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::atomic::Ordering;
 
-use crate::isolation::Isolation;
+use crate::isolation::{Certificates, Isolation};
 use crate::long_readers::Fate;
 use crate::oid_array::{DEAD, Oid};
 use crate::overwritten::{Overwritten, OverwrittenVersions};
@@ -175,6 +175,9 @@ impl<I: Isolation> Garbage<I> {
         if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(stamp) {
             return;
         }
+        // One that has put a row over it, and has given that up, may have read it: who inserts the key comes later than that.
+        let readers = deletion.version.certificates().map_or(Stamp::ZERO, Certificates::predecessor);
+        let latest = stamp.max(readers);
         let remove = || {
             // AcqRel: [head] who finds the slot dead finds the key missing, or waits for that.
             let is_dead = slot.compare_exchange(word, DEAD, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -183,7 +186,7 @@ impl<I: Isolation> Garbage<I> {
                 store.index().remove_if(
                     &deletion.key,
                     deletion.oid.index_value(),
-                    stamp.get(),
+                    latest.get(),
                     guard,
                     |_| true,
                 );

@@ -105,7 +105,8 @@ pub trait VersionDependencies: fmt::Debug + Send + Sync + 'static {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Certificates {
-    /// The largest stamp of a transaction that has read the version (the paper's eta, or pstamp).
+    /// The largest stamp of a transaction that has read the version, has not overwritten it, and has committed or was about to (the paper's
+    /// eta, or pstamp).
     predecessor: AtomicU64,
     /// The successor stamp (the paper's pi, or sstamp) of the transaction that has overwritten the version; its id while it is under
     /// way, 0 without one.

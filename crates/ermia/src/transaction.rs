@@ -141,11 +141,13 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     fn undo(&mut self, write: &WriteEntry<I>) {
         match write.before {
             Some(before) => {
-                if let Some(certificates) = before.certificates()
-                    && !is_left_out(Step::WithdrawnSuccessor)
-                {
-                    // Release: [end] who finds this transaction gone finds no successor.
-                    certificates.successor.store(0, Ordering::Release);
+                if let Some(certificates) = before.certificates() {
+                    // What the caller has concluded from it holds: whoever overwrites it later comes later.
+                    certificates.note_reader(self.context.checked_at);
+                    if !is_left_out(Step::WithdrawnSuccessor) {
+                        // Release: [end] who finds this transaction gone finds no successor.
+                        certificates.successor.store(0, Ordering::Release);
+                    }
                 }
                 // SAFETY: the engine keeps all of its stores.
                 let slot = unsafe { write.store.as_ref() }.slot(write.oid);

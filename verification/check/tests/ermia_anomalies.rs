@@ -532,6 +532,60 @@ fn an_insert_of_a_transaction_that_gives_up_has_missed_the_key() {
     assert_eq!(phantom_by_an_insert_of_one_that_gives_up::<RecordedSnapshots>(), [true, true]);
 }
 
+/// A transaction overwrites what it has read, gives up, and its caller is told what it has read: whoever overwrites that later comes later.
+fn lost_read_of_one_that_overwrites_and_gives_up<I: Isolation>() -> [bool; 2] {
+    let mut stage = Stage::<I>::with(&[("x", 1), ("y", 1)]);
+    let (store, [a, b, c, _]) = stage.parts();
+    let mut last = c.begin();
+    assert_eq!(get(&mut last, store, "y"), Some(1));
+    let mut writer = a.begin();
+    let one = ends(set(&mut writer, store, "y", 2), writer);
+    let mut gives_up = b.begin();
+    assert_eq!(get(&mut gives_up, store, "y"), Some(2));
+    set(&mut gives_up, store, "x", 2).unwrap();
+    gives_up.check().unwrap();
+    gives_up.abort();
+    let other = set(&mut last, store, "x", 3);
+    [one, ends(other, last)]
+}
+
+#[test]
+fn what_a_transaction_that_gives_up_has_overwritten_it_has_read() {
+    assert_eq!(lost_read_of_one_that_overwrites_and_gives_up::<Recorded>(), [true, false]);
+    assert_eq!(lost_read_of_one_that_overwrites_and_gives_up::<RecordedSnapshots>(), [true, true]);
+}
+
+/// The same of a key that was deleted: the transaction inserts over the deletion, which leaves the index when the transaction has given up.
+fn lost_read_of_one_that_inserts_over_a_deletion_and_gives_up<I: Isolation>() -> [bool; 2] {
+    let mut stage = Stage::<I>::with(&[("x", 1), ("y", 1)]);
+    let Stage { engine, store, sessions: [a, b, c, _] } = &mut stage;
+    let mut remover = b.begin();
+    delete(&mut remover, store, "x").unwrap();
+    remover.commit().unwrap();
+    let mut last = c.begin();
+    assert_eq!(get(&mut last, store, "y"), Some(1));
+    let mut writer = a.begin();
+    let one = ends(set(&mut writer, store, "y", 2), writer);
+    let mut gives_up = b.begin();
+    assert_eq!(get(&mut gives_up, store, "y"), Some(2));
+    insert(&mut gives_up, store, "x", 2).unwrap();
+    gives_up.check().unwrap();
+    gives_up.abort();
+    (0..4).for_each(|_| engine.epochs().advance());
+    b.collect();
+    let other = insert(&mut last, store, "x", 3);
+    [one, ends(other, last)]
+}
+
+#[test]
+fn a_deletion_that_was_inserted_over_takes_its_readers_out_of_the_index() {
+    assert_eq!(lost_read_of_one_that_inserts_over_a_deletion_and_gives_up::<Recorded>(), [true, false]);
+    assert_eq!(
+        lost_read_of_one_that_inserts_over_a_deletion_and_gives_up::<RecordedSnapshots>(),
+        [true, true]
+    );
+}
+
 /// Returns the epoch of a deletion, and the last epochs that a snapshot and a transaction say they rely on, which have found the key missing
 /// when it had left the index and was inserted again, or by inserting it.
 fn epochs_behind_a_deletion<I: Isolation>() -> [u64; 3] {

@@ -163,8 +163,8 @@ fn a_reader_and_a_writer_commit_side_by_side() {
         other.entry().announce();
         let stamp = other.clock.reader_stamp();
         other.entry().set_stamp(stamp);
-        other.entry().set_committed(stamp, stamp);
         other.written.store(stamp.get(), Ordering::Relaxed);
+        other.entry().set_committed(stamp, stamp);
         other.entry().end();
         other.entry().begin(SLOT);
         stamp
