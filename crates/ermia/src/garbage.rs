@@ -175,18 +175,18 @@ impl<I: Isolation> Garbage<I> {
         if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(stamp) {
             return;
         }
-        // One that has put a row over it, and has given that up, may have read it: who inserts the key comes later than that.
-        let readers = deletion.version.certificates().map_or(Stamp::ZERO, Certificates::predecessor);
-        let latest = stamp.max(readers);
         let remove = || {
             // AcqRel: [head] who finds the slot dead finds the key missing, or waits for that.
             let is_dead = slot.compare_exchange(word, DEAD, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if is_dead {
                 I::reached(Failpoint::UnhookBegun);
+                // Not before: until the slot is dead a transaction may put a row over the deletion, give that up, and have read it. Whoever
+                // inserts the key comes later than that.
+                let readers = deletion.version.certificates().map_or(Stamp::ZERO, Certificates::predecessor);
                 store.index().remove_if(
                     &deletion.key,
                     deletion.oid.index_value(),
-                    latest.get(),
+                    stamp.max(readers).get(),
                     guard,
                     |_| true,
                 );

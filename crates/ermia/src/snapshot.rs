@@ -328,6 +328,7 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         self.context.epoch_seen()
     }
 }
+
 /// Ends a look at versions.
 struct Look<'e>(&'e Entry);
 

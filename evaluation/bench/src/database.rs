@@ -98,8 +98,11 @@ impl DatabaseOptions {
     }
 
     fn durable_options(&self, place: &Directories) -> Options {
-        let mut options = self.options().log_directories(&place.logs).durability(Durability::Visible);
-        options = options.on_event(|event| complain(format_args!("database: {event}")));
+        let mut options = self
+            .options()
+            .log_directories(&place.logs)
+            .durability(Durability::Visible)
+            .on_event(|event| complain(format_args!("database: {event}")));
         if let Some(interval) = self.checkpoint_interval {
             options = options.checkpoint_interval(interval);
         }

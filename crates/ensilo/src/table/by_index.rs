@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, Read, Store};
 use ensilo_row::{KeyBuf, Malformed};
-use ensilo_sync::region::{self, Region};
 
 use super::ScanRange;
 use crate::Result;
@@ -89,10 +88,7 @@ impl<S: Store> ByIndex<'_, S> {
             |inner, keys| {
                 let mut found = std::mem::take(&mut inner.local.found);
                 found.clear();
-                let engine = region::enter(Region::Engine);
-                let outcome = inner.raw.find_many(&table.store, keys, |_, raw| found.push(raw));
-                engine.leave();
-                outcome.map_err(|abort| inner.lost(abort))?;
+                inner.find_many(&table.store, keys, |_, raw| found.push(raw))?;
                 let mut flow = ControlFlow::Continue(());
                 for (key, raw) in keys.iter().zip(&found) {
                     let Some(raw) = *raw else {

@@ -3,9 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Engine, Read as _, ReadOf, RowRef};
+use ensilo_engine::{Engine, ReadOf, RowRef};
 use ensilo_row::{Columns, KeyBuf, Row};
-use ensilo_sync::region::{self, Region};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
@@ -66,13 +65,10 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             self.in_blocks(inner, keys, |inner, first, block| {
-                let engine = region::enter(Region::Engine);
-                let outcome = inner.raw.find_many(&self.core.store, block, |at, raw| {
+                inner.find_many(&self.core.store, block, |at, raw| {
                     let at = first + at;
                     each(at, raw.map(|raw| Found::new(self, keys[at].clone(), raw)));
-                });
-                engine.leave();
-                outcome.map_err(|abort| inner.lost(abort))
+                })
             })
         })
     }

@@ -71,6 +71,18 @@ impl<Raw: Read> Inner<'_, Raw> {
         self.raw.get(store, key.as_bytes(), decode).map_err(|abort| self.lost(abort))
     }
 
+    /// Finds the records under many keys.
+    #[inline(always)]
+    pub(crate) fn find_many(
+        &mut self,
+        store: &Raw::Store,
+        keys: &[KeyBuf],
+        each: impl FnMut(usize, Option<Raw::Found>),
+    ) -> Result<()> {
+        let _engine = region::enter(Region::Engine);
+        self.raw.find_many(store, keys, each).map_err(|abort| self.lost(abort))
+    }
+
     /// Finds the records under many keys and decodes them, until `each` breaks.
     #[inline(always)]
     pub(crate) fn get_many<R>(

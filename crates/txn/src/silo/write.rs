@@ -136,7 +136,7 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn push_found(&mut self, found: RecordHandle, change: RecordChange) -> Result<(), Abort> {
         let seen = self.context.reads[found.entry as usize];
-        debug_assert!(seen.key.is_kept(), "who gets a handle may write through it");
+        debug_assert!(seen.key.is_kept(), "a handle comes with its key");
         let write = WriteEntry {
             record: found.record,
             observed: seen.word,
