@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine::levels::{NoReadersOfCold, NoTakenBack, Recorded, RecordedSnapshots};
 use engine::transaction_of;
 use ensilo_check::{History, IsolationLevel, Options, TransactionId, check};
-use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation};
+use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Transaction};
 use ensilo_test_disk::SimulatedDisk;
 use ensilo_txn::{
     Abort, Advance, ColdPlace, Direction, Engine, EngineOptions, Read, Session, TableId, Write,
@@ -509,81 +509,69 @@ fn a_row_that_loses_the_stamps_of_its_readers_is_found() {
     assert_eq!(committed, [true, true]);
 }
 
-/// A transaction misses a key by inserting it, gives up, and its caller is told so: whoever inserts the key later comes later.
-fn phantom_by_an_insert_of_one_that_gives_up<I: Isolation>() -> [bool; 2] {
-    let mut stage = Stage::<I>::with(&[("y", 1)]);
-    let (store, [a, b, c, _]) = stage.parts();
+/// A transaction writes to "x" by `write` after it has seen a change of "y", gives up, and its caller is told what it has read; then deleted keys
+/// leave the index, if `age`. Another one, which has not seen the change, writes to "x" as well. Returns whether the change and the last one commit.
+fn write_behind_one_that_gives_up<I: Isolation>(
+    mut stage: Stage<I>,
+    write: impl Fn(&mut Transaction<'_, I>, &ErmiaStore, u64) -> Done,
+    age: bool,
+) -> [bool; 2] {
+    let Stage { engine, store, sessions: [a, b, c, _] } = &mut stage;
     let mut last = c.begin();
     assert_eq!(get(&mut last, store, "y"), Some(1));
     let mut writer = a.begin();
     let one = ends(set(&mut writer, store, "y", 2), writer);
     let mut gives_up = b.begin();
     assert_eq!(get(&mut gives_up, store, "y"), Some(2));
-    insert(&mut gives_up, store, "x", 1).unwrap();
+    write(&mut gives_up, store, 2).unwrap();
     gives_up.check().unwrap();
     gives_up.abort();
-    let other = insert(&mut last, store, "x", 2);
+    if age {
+        (0..4).for_each(|_| engine.epochs().advance());
+        b.collect();
+    }
+    let other = write(&mut last, store, 3);
     [one, ends(other, last)]
+}
+
+/// The transaction has missed "x" by inserting it.
+fn insert_behind_one_that_gives_up<I: Isolation>() -> [bool; 2] {
+    let insert_x = |tx: &mut Transaction<'_, I>, store: &_, value| insert(tx, store, "x", value);
+    write_behind_one_that_gives_up(Stage::with(&[("y", 1)]), insert_x, false)
 }
 
 #[test]
 fn an_insert_of_a_transaction_that_gives_up_has_missed_the_key() {
-    assert_eq!(phantom_by_an_insert_of_one_that_gives_up::<Recorded>(), [true, false]);
-    assert_eq!(phantom_by_an_insert_of_one_that_gives_up::<RecordedSnapshots>(), [true, true]);
+    assert_eq!(insert_behind_one_that_gives_up::<Recorded>(), [true, false]);
+    assert_eq!(insert_behind_one_that_gives_up::<RecordedSnapshots>(), [true, true]);
 }
 
-/// A transaction overwrites what it has read, gives up, and its caller is told what it has read: whoever overwrites that later comes later.
-fn lost_read_of_one_that_overwrites_and_gives_up<I: Isolation>() -> [bool; 2] {
-    let mut stage = Stage::<I>::with(&[("x", 1), ("y", 1)]);
-    let (store, [a, b, c, _]) = stage.parts();
-    let mut last = c.begin();
-    assert_eq!(get(&mut last, store, "y"), Some(1));
-    let mut writer = a.begin();
-    let one = ends(set(&mut writer, store, "y", 2), writer);
-    let mut gives_up = b.begin();
-    assert_eq!(get(&mut gives_up, store, "y"), Some(2));
-    set(&mut gives_up, store, "x", 2).unwrap();
-    gives_up.check().unwrap();
-    gives_up.abort();
-    let other = set(&mut last, store, "x", 3);
-    [one, ends(other, last)]
+/// The transaction has read the row that it overwrites.
+fn update_behind_one_that_gives_up<I: Isolation>() -> [bool; 2] {
+    let set_x = |tx: &mut Transaction<'_, I>, store: &_, value| set(tx, store, "x", value);
+    write_behind_one_that_gives_up(Stage::with(&[("x", 1), ("y", 1)]), set_x, false)
 }
 
 #[test]
 fn what_a_transaction_that_gives_up_has_overwritten_it_has_read() {
-    assert_eq!(lost_read_of_one_that_overwrites_and_gives_up::<Recorded>(), [true, false]);
-    assert_eq!(lost_read_of_one_that_overwrites_and_gives_up::<RecordedSnapshots>(), [true, true]);
+    assert_eq!(update_behind_one_that_gives_up::<Recorded>(), [true, false]);
+    assert_eq!(update_behind_one_that_gives_up::<RecordedSnapshots>(), [true, true]);
 }
 
-/// The same of a key that was deleted: the transaction inserts over the deletion, which leaves the index when the transaction has given up.
-fn lost_read_of_one_that_inserts_over_a_deletion_and_gives_up<I: Isolation>() -> [bool; 2] {
+/// The transaction has inserted over a deletion, which leaves the index later.
+fn insert_behind_one_that_inserts_over_a_deletion<I: Isolation>() -> [bool; 2] {
     let mut stage = Stage::<I>::with(&[("x", 1), ("y", 1)]);
-    let Stage { engine, store, sessions: [a, b, c, _] } = &mut stage;
-    let mut remover = b.begin();
-    delete(&mut remover, store, "x").unwrap();
+    let mut remover = stage.sessions[1].begin();
+    delete(&mut remover, &stage.store, "x").unwrap();
     remover.commit().unwrap();
-    let mut last = c.begin();
-    assert_eq!(get(&mut last, store, "y"), Some(1));
-    let mut writer = a.begin();
-    let one = ends(set(&mut writer, store, "y", 2), writer);
-    let mut gives_up = b.begin();
-    assert_eq!(get(&mut gives_up, store, "y"), Some(2));
-    insert(&mut gives_up, store, "x", 2).unwrap();
-    gives_up.check().unwrap();
-    gives_up.abort();
-    (0..4).for_each(|_| engine.epochs().advance());
-    b.collect();
-    let other = insert(&mut last, store, "x", 3);
-    [one, ends(other, last)]
+    let insert_x = |tx: &mut Transaction<'_, I>, store: &_, value| insert(tx, store, "x", value);
+    write_behind_one_that_gives_up(stage, insert_x, true)
 }
 
 #[test]
 fn a_deletion_that_was_inserted_over_takes_its_readers_out_of_the_index() {
-    assert_eq!(lost_read_of_one_that_inserts_over_a_deletion_and_gives_up::<Recorded>(), [true, false]);
-    assert_eq!(
-        lost_read_of_one_that_inserts_over_a_deletion_and_gives_up::<RecordedSnapshots>(),
-        [true, true]
-    );
+    assert_eq!(insert_behind_one_that_inserts_over_a_deletion::<Recorded>(), [true, false]);
+    assert_eq!(insert_behind_one_that_inserts_over_a_deletion::<RecordedSnapshots>(), [true, true]);
 }
 
 /// Returns the epoch of a deletion, and the last epochs that a snapshot and a transaction say they rely on, which have found the key missing
