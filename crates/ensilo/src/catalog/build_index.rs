@@ -58,7 +58,7 @@ impl<E: Engine> DatabaseShared<E> {
         if built.is_err() {
             self.abandon_index(table, &index);
         }
-        built
+        built.map_err(|error| self.explain(error))
     }
 
     /// Adds the entries of all rows, while writers keep the index.

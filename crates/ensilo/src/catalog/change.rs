@@ -33,7 +33,7 @@ impl<E: Engine> DatabaseShared<E> {
         if created.is_err() {
             stores.into_iter().for_each(|store| _ = self.engine.drop_store(store));
         }
-        let table = created?;
+        let table = created.map_err(|error| self.explain(error))?;
         self.catalog.write().insert(Arc::clone(&table.name), Arc::clone(&table));
         Ok(table)
     }

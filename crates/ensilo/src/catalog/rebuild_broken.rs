@@ -40,7 +40,7 @@ impl<E: Engine> DatabaseShared<E> {
         if rebuilt.is_err() {
             self.give_index_back_as_broken(table, &index);
         }
-        rebuilt
+        rebuilt.map_err(|error| self.explain(error))
     }
 
     /// Returns the broken index of this name, for this caller alone; `None` when it can be read.

@@ -14,6 +14,9 @@ impl<E: Engine> Database<E> {
     /// rows. A unique index refuses writes with a duplicate key from the beginning on. Snapshots can read the
     /// index as soon as they show a point in time after its completion.
     ///
+    /// Under snapshot isolation ([`ermia`](crate::ermia)) adding the entry of a row writes the row as it is, once:
+    /// that is logged, and a transaction that changes the row meanwhile may be undone and run again.
+    ///
     /// ```
     /// # use ensilo::{Database, Order, Row, Table};
     /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, owner: u32, balance: i64 }

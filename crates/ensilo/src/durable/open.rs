@@ -129,7 +129,7 @@ fn recover<E: Engine>(
     pool.set_limit_bytes(limit.map(|limit| limit.saturating_mul(RECOVERY_MEMORY_FACTOR)));
     let recovered = replay_and_load(shared, found, directory);
     pool.set_limit_bytes(limit);
-    recovered
+    recovered.map_err(|error| shared.explain(error))
 }
 
 /// Replays checkpoint and log, and makes tables and indexes of what they hold. With blocks of the checkpoint that
