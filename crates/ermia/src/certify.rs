@@ -6,6 +6,9 @@
 //! - Readers do not register with what they read. A transaction that nobody before it in the order of commits must follow can close no cycle,
 //!   whatever has been read of what it overwrites: this is nearly every one. Any other waits until all that have smaller stamps have ended,
 //!   and finds the stamps of readers where they leave them.
+//! - A transaction that reads much leaves its stamp with all of it, also with what nobody has overwritten lately, where the paper leaves the
+//!   tracking of such versions to whoever overwrites them. That would spare long readers these writes; without any of them they are no faster
+//!   (`docs/performance.md`): the walk over what was read costs them time, which is needed for their successors, not the writes.
 //! - Ranges and missing keys are guarded by nodes of the index, as in Silo; and who has missed a key leaves its stamp at the node, for those
 //!   that insert there and have a predecessor to find. The paper looks at nodes in one direction alone: a transaction that scans, and one that
 //!   inserts later but must come before, would close a cycle.
