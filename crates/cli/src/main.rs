@@ -15,6 +15,7 @@ mod engine;
 mod figures;
 mod files;
 mod interrupt;
+mod islands;
 mod latency;
 mod output;
 mod seconds;
@@ -45,6 +46,9 @@ enum Command {
     Figures(figures::FiguresCommand),
     /// Run Ensilo and other databases under the same workloads.
     Compare(Box<compare::Arguments>),
+    /// Look at a machine, and at where instances of a database would go on it.
+    #[command(subcommand)]
+    Islands(islands::IslandsCommand),
     /// Look into the log of a database.
     #[command(subcommand)]
     Log(files::LogCommand),
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Figures(command) => figures::run(&command),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Islands(command) => islands::run(&command),
         Command::Log(command) => files::log(&command),
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),

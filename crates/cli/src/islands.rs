@@ -1,0 +1,227 @@
+//! `ensilo islands`: the machine's topology, where instances go on it, and how they talk to each other.
+
+use std::error::Error;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use clap::{Args, Subcommand, value_parser};
+use ensilo_islands::{
+    ChannelKind, CpuId, InstancePlace, Instances, MESSAGE_BYTES_MAX, Placement, Plan, Regular, RoundTrips,
+    Topology, answer_all, bind_this_thread, connect, measure_round_trips,
+};
+
+use crate::output::{Output, failed};
+use crate::seconds::seconds_of_run;
+
+const EXAMPLES: &str = "\
+Examples:
+  ensilo islands topology > here.machine
+      This machine: its processors, cores, sockets, nodes of memory and caches, in the form of `lscpu -p`.
+  ensilo islands plan --instances socket
+      The processors of an instance for each socket of this machine.
+  ensilo islands plan --machine octo-socket --instances 4 --placement spread
+      The same for four instances on the paper's machine with eight sockets, each with cores of all of them.
+  ensilo islands channels --cpus 0,1
+      How long a message takes to another process and back, by each kind of channel.
+
+Exit codes: 0 all is well; 1 it failed; 2 bad parameters.";
+
+/// Where instances of a database go on a machine, and how they talk to each other
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum IslandsCommand {
+    /// Describe a machine, in the form that --machine reads
+    Topology(MachineArguments),
+    /// Show the processors and the memory of each instance
+    Plan(PlanArguments),
+    /// Measure round trips between two processes (Islands, figure 2)
+    Channels(ChannelsArguments),
+    /// The other process of `channels`: its standard input is the socket by which the two meet
+    #[command(hide = true)]
+    Answer(AnswerArguments),
+}
+
+/// Which machine.
+#[derive(Debug, Args)]
+pub(crate) struct MachineArguments {
+    /// A file that describes the machine, as `lscpu -p` prints it, or one of the paper's machines: dual-socket, quad-socket,
+    /// octo-socket [default: this machine]
+    #[arg(long, value_name = "FILE|NAME")]
+    machine: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
+
+    /// How many instances: one for each core, cache (of the last level) or socket, one, or a number
+    #[arg(long, value_name = "core|cache|socket|one|N", default_value = "socket")]
+    instances: Instances,
+
+    /// Whether the cores of an instance are close to each other (group), on as many sockets as it goes (spread), in pairs on sockets
+    /// (mix), or where the operating system puts them (system)
+    #[arg(long, value_name = "group|spread|mix|system", default_value_t = Placement::Group)]
+    placement: Placement,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChannelsArguments {
+    /// The kinds of channels that are measured: memory, unix, pipe, tcp
+    #[arg(long, value_name = "KIND", value_delimiter = ',', default_values_t = ChannelKind::all())]
+    kinds: Vec<ChannelKind>,
+
+    /// The length of a message
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = message_bytes)]
+    message_bytes: usize,
+
+    /// How long each kind is measured, busy and with the other end asleep, in seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds_of_run)]
+    seconds: f64,
+
+    /// The processors that the two processes run on [default: wherever the operating system puts them]
+    #[arg(long, value_name = "A,B", value_parser = two_cpus)]
+    cpus: Option<[CpuId; 2]>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArguments {
+    #[arg(long)]
+    kind: ChannelKind,
+    #[arg(long, value_parser = value_parser!(u32))]
+    cpu: Option<u32>,
+}
+
+fn message_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    if bytes <= MESSAGE_BYTES_MAX { Ok(bytes) } else { Err(format!("not in 0..={MESSAGE_BYTES_MAX}")) }
+}
+
+fn two_cpus(text: &str) -> Result<[CpuId; 2], String> {
+    let numbers: Option<Vec<CpuId>> = text.split(',').map(|number| number.parse().ok().map(CpuId)).collect();
+    let two = numbers.and_then(|numbers| numbers.try_into().ok());
+    two.ok_or_else(|| "not two numbers with a comma between them".to_owned())
+}
+
+/// Runs a command.
+pub(crate) fn run(command: &IslandsCommand) -> ExitCode {
+    let done = match command {
+        IslandsCommand::Topology(machine) => topology_of(machine).map(|topology| show_topology(&topology)),
+        IslandsCommand::Plan(arguments) => show_plan(arguments),
+        IslandsCommand::Channels(arguments) => measure_channels(arguments),
+        IslandsCommand::Answer(arguments) => answer(arguments),
+    };
+    done.map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+type Done<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn topology_of(MachineArguments { machine }: &MachineArguments) -> Done<Topology> {
+    let Some(machine) = machine else { return Ok(Topology::of_this_machine()?) };
+    Ok(match machine.to_str() {
+        Some("dual-socket") => Topology::try_from(Regular::DUAL_SOCKET)?,
+        Some("quad-socket") => Topology::try_from(Regular::QUAD_SOCKET)?,
+        Some("octo-socket") => Topology::try_from(Regular::OCTO_SOCKET)?,
+        _ => Topology::from_file(Path::new(machine))?,
+    })
+}
+
+fn show_topology(topology: &Topology) {
+    let mut output = Output::new();
+    topology.to_string().lines().for_each(|line| output.line(format_args!("{line}")));
+}
+
+fn show_plan(arguments: &PlanArguments) -> Done {
+    let topology = topology_of(&arguments.machine)?;
+    let plan = Plan::new(&topology, arguments.instances, arguments.placement);
+    let mut output = Output::new();
+    for (number, place) in plan.instances().iter().enumerate() {
+        let cpus = list(place.cpus().iter().map(|cpu| cpu.0));
+        match place.cpus() {
+            [] => output.line(format_args!("instance {number}: wherever the operating system puts it")),
+            _ => {
+                let nodes = list(place.nodes().iter().map(|node| node.0));
+                output.line(format_args!("instance {number}: processors {cpus}; memory of node {nodes}"));
+            }
+        }
+    }
+    if plan.is_oversubscribed() {
+        output.line(format_args!("There are more instances than cores: several share one."));
+    }
+    Ok(())
+}
+
+fn list(numbers: impl Iterator<Item = u32>) -> String {
+    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// So long the other end has been idle before each round trip that finds it asleep.
+const PAUSE: Duration = Duration::from_millis(1);
+
+fn measure_channels(arguments: &ChannelsArguments) -> Done {
+    let [own, other] = arguments.cpus.map_or([None; 2], |cpus| cpus.map(Some));
+    let (bytes, duration) = (arguments.message_bytes, Duration::from_secs_f64(arguments.seconds));
+    crate::output::say(format_args!(
+        "messages of {bytes} bytes to another process and back, {} s each\n\n{:8} {:>12} {:>12} {:>12} {:>16}",
+        arguments.seconds, "channel", "per second", "median us", "99 % us", "asleep median us"
+    ));
+    for kind in &arguments.kinds {
+        let (mut child, link) = start_other(*kind, other)?;
+        // In a thread of its own: a process that is started by one that is kept on its processor may run there alone.
+        let measure = || -> Done<[RoundTrips; 2]> {
+            run_on(own)?;
+            let mut channel = connect(*kind, link)?;
+            let mut measure = |pause| measure_round_trips(&mut *channel, bytes, duration, pause);
+            Ok([measure(None)?, measure(Some(PAUSE))?])
+        };
+        let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+        let [busy, asleep] = measured.map_err(|_| "the measurement has failed")??;
+        if !child.wait()?.success() {
+            return Err("the other process has failed".into());
+        }
+        show_round_trips(*kind, &busy, &asleep);
+    }
+    Ok(())
+}
+
+fn show_round_trips(kind: ChannelKind, busy: &RoundTrips, asleep: &RoundTrips) {
+    let micros = |trips: &RoundTrips, share| trips.quantile(share).as_secs_f64() * 1e6;
+    crate::output::say(format_args!(
+        "{:8} {:>12.0} {:>12.2} {:>12.2} {:>16.2}",
+        kind.name(),
+        busy.per_second(),
+        micros(busy, 0.5),
+        micros(busy, 0.99),
+        micros(asleep, 0.5)
+    ));
+}
+
+/// Starts the process that answers, and returns the socket that leads to it.
+fn start_other(kind: ChannelKind, cpu: Option<CpuId>) -> Done<(Child, UnixStream)> {
+    let (here, there) = UnixStream::pair()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["islands", "answer", "--kind", kind.name()]);
+    if let Some(CpuId(cpu)) = cpu {
+        command.args(["--cpu", &cpu.to_string()]);
+    }
+    let child = command.stdin(Stdio::from(OwnedFd::from(there))).spawn()?;
+    Ok((child, here))
+}
+
+fn answer(arguments: &AnswerArguments) -> Done {
+    run_on(arguments.cpu.map(CpuId))?;
+    let link = std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?;
+    Ok(answer_all(&mut *connect(arguments.kind, UnixStream::from(link))?)?)
+}
+
+/// Keeps this process on a processor, if there is one named.
+fn run_on(cpu: Option<CpuId>) -> Done {
+    let Some(cpu) = cpu else { return Ok(()) };
+    let topology = Topology::of_this_machine()?;
+    let place =
+        InstancePlace::of_cpu(&topology, cpu).ok_or(format!("processor {} may not be used", cpu.0))?;
+    Ok(bind_this_thread(&place, 0)?)
+}

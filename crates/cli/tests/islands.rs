@@ -1,0 +1,59 @@
+//! `ensilo islands`: topology, plan, channels.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{TestDirectory, expect_exit};
+
+#[test]
+fn a_machine_is_described_as_it_is_read() {
+    let directory = TestDirectory::new("islands-topology");
+    let described = expect_exit(0, &["islands", "topology", "--machine", "octo-socket"], &[]);
+    let file = directory.join("octo");
+    std::fs::write(&file, &described).unwrap();
+    assert_eq!(expect_exit(0, &["islands", "topology", "--machine"], &[&file]), described);
+    assert!(expect_exit(0, &["islands", "topology"], &[]).contains("# CPU,Core,Socket,Node,L2,L3\n"));
+}
+
+#[test]
+fn a_plan_shows_the_processors_of_each_instance() {
+    let plan = expect_exit(0, &["islands", "plan", "--machine", "quad-socket", "--instances", "socket"], &[]);
+    assert_eq!(plan.lines().count(), 4);
+    assert!(plan.contains("instance 3: processors 18,19,20,21,22,23; memory of node 3\n"), "{plan}");
+    let spread = ["--instances", "4", "--placement", "spread"];
+    let plan = expect_exit(0, &[&["islands", "plan", "--machine", "quad-socket"], &spread[..]].concat(), &[]);
+    assert!(plan.contains("instance 0: processors 0,6,12,18,"), "{plan}");
+    let plan = expect_exit(0, &["islands", "plan", "--instances", "1000"], &[]);
+    assert!(plan.ends_with("There are more instances than cores: several share one.\n"), "{plan}");
+}
+
+#[test]
+fn every_kind_of_channel_is_measured() {
+    let measured = expect_exit(0, &["islands", "channels", "--seconds", "0.05"], &[]);
+    for kind in ["memory", "unix", "pipe", "tcp"] {
+        let line = measured.lines().find(|line| line.starts_with(kind)).unwrap();
+        assert_eq!(line.split_whitespace().count(), 5, "{line}");
+    }
+    let machine = expect_exit(0, &["islands", "topology"], &[]);
+    let lines = machine.lines().filter(|line| !line.starts_with('#'));
+    let mut cpus: Vec<_> = lines.filter_map(|line| line.split(',').next()).collect();
+    // On a machine with a single processor both share it.
+    cpus.resize(2, cpus[0]);
+    let cpus = cpus.join(",");
+    let one = ["--kinds", "pipe", "--cpus", &cpus, "--message-bytes", "0", "--seconds", "0.05"];
+    assert_eq!(expect_exit(0, &[&["islands", "channels"], &one[..]].concat(), &[]).lines().count(), 4);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let machine = expect_exit(1, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
+    assert!(machine.contains("/no/such/machine"), "{machine}");
+    expect_exit(2, &["islands", "plan", "--instances", "0"], &[]);
+    expect_exit(2, &["islands", "plan", "--placement", "near"], &[]);
+    expect_exit(2, &["islands", "channels", "--kinds", "pigeon"], &[]);
+    expect_exit(2, &["islands", "channels", "--message-bytes", "32769"], &[]);
+    expect_exit(2, &["islands", "channels", "--cpus", "0"], &[]);
+    let cpu = expect_exit(1, &["islands", "channels", "--cpus", "0,100000", "--seconds", "0.05"], &[]);
+    assert!(cpu.contains("processor 100000 may not be used"), "{cpu}");
+}

@@ -1,0 +1,110 @@
+//! Keeps threads and their memory where the plan has them.
+
+use std::collections::BTreeSet;
+use std::{fmt, io};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::placement::InstancePlace;
+use crate::topology::{CpuId, NodeId};
+
+/// As many nodes as the kernel can be told of.
+const NODES_MAX: usize = 1024;
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// Why a thread could not be bound.
+#[derive(Debug)]
+pub struct BindError(io::Error);
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the thread cannot be kept where it is planned to run: {}", self.0)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// Keeps the calling thread on the processor of this worker of an instance, and takes the memory that it touches first from the instance's
+/// nodes: from its node while that has some, or from several nodes in turn. A place that the operating system decides on binds nothing.
+///
+/// Threads that the calling thread starts later are bound as it is.
+///
+/// # Errors
+/// [`BindError`] when the process may not run there, as when the place was planned for another machine. Nothing has changed then, or the
+/// processor alone.
+pub fn bind_this_thread(place: &InstancePlace, worker: usize) -> Result<(), BindError> {
+    let Some(cpu) = place.cpu_of_worker(worker) else { return Ok(()) };
+    run_on(cpu).and_then(|()| take_memory_from(place.nodes())).map_err(BindError)
+}
+
+fn run_on(cpu: CpuId) -> io::Result<()> {
+    let cpu = cpu.0 as usize;
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Takes the memory of this thread from nodes: from one while it has some, or from several in turn.
+fn take_memory_from(nodes: &BTreeSet<NodeId>) -> io::Result<()> {
+    let mut mask = [0u64; NODES_MAX / WORD_BITS];
+    for node in nodes.iter().map(|node| node.0 as usize) {
+        let word = mask.get_mut(node / WORD_BITS).ok_or(io::ErrorKind::InvalidInput)?;
+        *word |= 1 << (node % WORD_BITS);
+    }
+    let mode = if nodes.len() == 1 { libc::MPOL_PREFERRED } else { libc::MPOL_INTERLEAVE };
+    // SAFETY: the call reads no more bits than it is told, and the array has as many.
+    let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), NODES_MAX) };
+    match io::Error::last_os_error() {
+        _ if done == 0 => Ok(()),
+        // A kernel without nodes has one memory, and some sandboxes refuse the call.
+        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => Ok(()),
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::{Instances, Placement, Plan};
+    use crate::topology::Topology;
+
+    fn in_a_thread(work: impl FnOnce() + Send) {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    }
+
+    #[test]
+    fn a_worker_runs_on_its_processor() {
+        let plan = Plan::new(&Topology::of_this_machine().unwrap(), Instances::PerCore, Placement::Group);
+        for place in plan.instances() {
+            in_a_thread(|| {
+                bind_this_thread(place, 0).unwrap();
+                std::thread::yield_now();
+                assert_eq!(rustix::thread::sched_getcpu(), place.cpus()[0].0 as usize);
+            });
+        }
+    }
+
+    #[test]
+    fn a_place_that_the_system_decides_on_binds_nothing() {
+        let plan = Plan::new(&Topology::of_this_machine().unwrap(), Instances::One, Placement::System);
+        in_a_thread(|| {
+            let before = rustix::thread::sched_getaffinity(None).unwrap();
+            bind_this_thread(&plan.instances()[0], 0).unwrap();
+            assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn a_place_on_another_machine_is_refused() {
+        let other = Topology::from_description("# CPU,Core,Socket\n900,0,0\n1000000,1,0\n").unwrap();
+        for place in Plan::new(&other, Instances::PerCore, Placement::Group).instances() {
+            in_a_thread(|| {
+                let error = bind_this_thread(place, 0).unwrap_err();
+                assert!(error.to_string().contains("cannot be kept"), "{error}");
+            });
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Channels: how instances talk to each other.
+//!
+//! A channel has two ends, in two processes or two threads, and carries messages both ways, in order. All kinds have the same [frame](frame): the
+//! length of a message is bounded, and its bytes have a checksum. Whatever the other end does, or somebody who writes to the memory that
+//! both share, is an error here, and no more than that.
+//!
+//! # Source
+//! Islands (VLDB Journal) §3 and figure 2 for what the operating system offers, §6.4 for shared memory.
+
+#[cfg(not(any(loom, shuttle)))]
+mod connect;
+mod frame;
+#[cfg(not(any(loom, shuttle)))]
+mod memory;
+mod ring;
+mod sleep;
+#[cfg(not(any(loom, shuttle)))]
+mod stream;
+#[cfg(not(any(loom, shuttle)))]
+mod wait;
+mod words;
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::time::Instant;
+
+#[cfg(not(any(loom, shuttle)))]
+pub use connect::connect;
+pub use frame::MESSAGE_BYTES_MAX;
+
+/// How the two ends of a channel are connected.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// Rings in memory that both ends map; who waits spins for a moment, and then sleeps.
+    Memory,
+    /// A pair of Unix sockets.
+    Unix,
+    /// Two pipes.
+    Pipe,
+    /// A TCP connection over the loopback device.
+    Tcp,
+}
+
+impl ChannelKind {
+    /// Returns all kinds.
+    #[must_use]
+    pub const fn all() -> [ChannelKind; 4] {
+        [ChannelKind::Memory, ChannelKind::Unix, ChannelKind::Pipe, ChannelKind::Tcp]
+    }
+
+    /// Returns the kind's name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChannelKind::Memory => "memory",
+            ChannelKind::Unix => "unix",
+            ChannelKind::Pipe => "pipe",
+            ChannelKind::Tcp => "tcp",
+        }
+    }
+}
+
+impl fmt::Display for ChannelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Reads a [name](ChannelKind::name).
+impl FromStr for ChannelKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = ChannelKind::all().into_iter().find(|kind| kind.name() == text);
+        named.ok_or_else(|| format!("{text:?} is none of memory, unix, pipe, tcp"))
+    }
+}
+
+/// Why a message was not sent or received.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The message has so many bytes, more than [`MESSAGE_BYTES_MAX`]. Nothing was sent; send it in parts.
+    TooLong(usize),
+    /// The deadline has passed. Nothing was sent or received, and the channel can be used.
+    TimedOut,
+    /// The other end is closed, or its process has died: the channel is of no more use.
+    Closed,
+    /// What the other end has sent is no message; it holds what is wrong with it. The channel is of no more use.
+    Nonsense(&'static str),
+    /// The operating system has failed. The channel is of no more use.
+    Io(io::Error),
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChannelError::TooLong(len) => {
+                write!(f, "a message of {len} bytes is too long: a channel takes {MESSAGE_BYTES_MAX}")
+            }
+            ChannelError::TimedOut => f.write_str("the other end has not answered in time"),
+            ChannelError::Closed => f.write_str("the other end of the channel is closed"),
+            ChannelError::Nonsense(what) => {
+                write!(f, "the other end of the channel has sent no message: {what}")
+            }
+            ChannelError::Io(error) => write!(f, "the channel has failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ChannelError {}
+
+impl From<io::Error> for ChannelError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+                ChannelError::Closed
+            }
+            _ => ChannelError::Io(error),
+        }
+    }
+}
+
+/// One end of a channel. Dropping it closes the channel.
+pub trait Channel: Send + fmt::Debug {
+    /// Sends a message, and waits while there is no room for it, until the deadline if there is one.
+    ///
+    /// # Errors
+    /// See [`ChannelError`]. Messages that were sent before may not have been received when the other end is closed.
+    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
+
+    /// Puts the next message in the place of what `message` holds, and waits while there is none, until the deadline if there is one.
+    ///
+    /// # Errors
+    /// See [`ChannelError`].
+    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+}

@@ -1,0 +1,31 @@
+//! Waiting for files to be ready, until a deadline.
+
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::ChannelError;
+
+/// Waits until one of these files is ready for what is asked of it, or closed, and returns which are.
+///
+/// # Errors
+/// [`ChannelError::TimedOut`] at the deadline.
+pub(super) fn wait_for<const N: usize>(
+    files: [(BorrowedFd<'_>, PollFlags); N],
+    deadline: Option<Instant>,
+) -> Result<[bool; N], ChannelError> {
+    let mut polled = files.map(|(file, flags)| PollFd::from_borrowed_fd(file, flags));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout =
+            left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(0) => return Err(ChannelError::TimedOut),
+            Ok(_) => return Ok(polled.map(|file| !file.revents().is_empty())),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(ChannelError::Io(error.into())),
+        }
+    }
+}
