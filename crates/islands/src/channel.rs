@@ -8,6 +8,8 @@
 //! Islands (VLDB Journal) §3 and figure 2 for what the operating system offers, §6.4 for shared memory.
 
 #[cfg(not(any(loom, shuttle)))]
+mod bytes;
+#[cfg(not(any(loom, shuttle)))]
 mod connect;
 mod frame;
 #[cfg(not(any(loom, shuttle)))]
@@ -77,7 +79,7 @@ impl FromStr for ChannelKind {
     }
 }
 
-/// Why a message was not sent or received.
+/// Why a message was not sent or received. A channel that is of no more use says that it is [closed](ChannelError::Closed) from then on.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChannelError {
@@ -85,9 +87,9 @@ pub enum ChannelError {
     TooLong(usize),
     /// The deadline has passed. Nothing was sent or received, and the channel can be used.
     TimedOut,
-    /// The other end is closed, or its process has died: the channel is of no more use.
+    /// The other end is closed, or its process has died, perhaps in the midst of a message: the channel is of no more use.
     Closed,
-    /// What the other end has sent is no message; it holds what is wrong with it. The channel is of no more use.
+    /// What the other end has sent is no message; this holds what is wrong with it. The channel is of no more use.
     Nonsense(&'static str),
     /// The operating system has failed. The channel is of no more use.
     Io(io::Error),
@@ -111,12 +113,18 @@ impl fmt::Display for ChannelError {
 
 impl std::error::Error for ChannelError {}
 
+impl ChannelError {
+    /// Returns whether the channel is of no more use.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        !matches!(self, ChannelError::TooLong(_) | ChannelError::TimedOut)
+    }
+}
+
 impl From<io::Error> for ChannelError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
-                ChannelError::Closed
-            }
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Closed,
             _ => ChannelError::Io(error),
         }
     }
@@ -124,13 +132,17 @@ impl From<io::Error> for ChannelError {
 
 /// One end of a channel. Dropping it closes the channel.
 pub trait Channel: Send + fmt::Debug {
-    /// Sends a message, and waits while there is no room for it, until the deadline if there is one.
+    /// Sends a message, and waits while there is no room for it, until the deadline if there is one. A deadline in the past waits for nothing.
+    ///
+    /// In channels other than those through memory a part of the message may be on its way when this returns. The rest goes when this end sends or
+    /// receives again, and is lost, as the whole message is, if it is dropped before.
     ///
     /// # Errors
     /// See [`ChannelError`]. Messages that were sent before may not have been received when the other end is closed.
     fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
 
-    /// Puts the next message in the place of what `message` holds, and waits while there is none, until the deadline if there is one.
+    /// Puts the next message in the place of what `message` holds, and waits while there is none, until the deadline if there is one. What
+    /// `message` holds after an error is of no meaning.
     ///
     /// # Errors
     /// See [`ChannelError`].

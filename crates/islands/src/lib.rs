@@ -9,6 +9,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("islands run on Linux only: they need its topology, affinity and shared memory");
 
+mod affinity;
 mod binding;
 mod channel;
 mod placement;

@@ -21,12 +21,18 @@ pub enum Instances {
     PerSocket,
     /// One for the machine.
     One,
-    /// So many, at least one.
+    /// So many, from 1 to [`Instances::COUNT_MAX`].
     Count(usize),
 }
 
 impl Instances {
+    /// The most instances.
+    pub const COUNT_MAX: usize = 1 << 16;
+
     /// Returns how many these are on a machine, at least one.
+    ///
+    /// # Panics
+    /// When a count is not in its range.
     #[must_use]
     pub fn count_on(self, topology: &Topology) -> usize {
         match self {
@@ -34,12 +40,15 @@ impl Instances {
             Instances::PerLastLevelCache => topology.last_level_caches().len(),
             Instances::PerSocket => topology.sockets().len(),
             Instances::One => 1,
-            Instances::Count(count) => count.max(1),
+            Instances::Count(count) => {
+                assert!((1..=Instances::COUNT_MAX).contains(&count), "a number of instances in its range");
+                count
+            }
         }
     }
 }
 
-/// Reads `core`, `cache`, `socket`, `one`, or a number from 1 on.
+/// Reads `core`, `cache`, `socket`, `one`, or a number.
 impl FromStr for Instances {
     type Err = String;
 
@@ -50,8 +59,11 @@ impl FromStr for Instances {
             "socket" => Ok(Instances::PerSocket),
             "one" => Ok(Instances::One),
             _ => match text.parse() {
-                Ok(count) if count > 0 => Ok(Instances::Count(count)),
-                _ => Err(format!("{text:?} is none of core, cache, socket, one, or a number from 1 on")),
+                Ok(count) if (1..=Instances::COUNT_MAX).contains(&count) => Ok(Instances::Count(count)),
+                _ => Err(format!(
+                    "{text:?} is none of core, cache, socket, one, or a number from 1 to {}",
+                    Instances::COUNT_MAX
+                )),
             },
         }
     }
@@ -170,18 +182,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Divides the cores of a machine among instances. Each has as many as the others, or one more; where there are more instances than cores,
-    /// several share one.
+    /// Divides the cores of a machine among instances. With one for each socket, or cache, and grouped, each has the cores there. Otherwise each has
+    /// as many as the others, or one more; where there are more instances than cores, several share one, whatever the placement is.
+    ///
+    /// # Panics
+    /// When a count is not in its range.
     #[must_use]
     pub fn new(topology: &Topology, instances: Instances, placement: Placement) -> Self {
         let count = instances.count_on(topology);
         let is_oversubscribed = count > topology.cores().len();
-        let instances = match placement {
-            Placement::System => vec![InstancePlace::unbound(); count],
-            _ if is_oversubscribed => {
-                let cores = topology.cores().iter().cycle().take(count);
-                cores.map(|core| InstancePlace::new(&[core])).collect()
-            }
+        let instances = match (placement, instances) {
+            (Placement::System, _) => vec![InstancePlace::unbound(); count],
+            (Placement::Group, Instances::PerSocket) => grouped_by(topology, |core| core.socket),
+            (Placement::Group, Instances::PerLastLevelCache) => grouped_by(topology, |core| core.l3),
+            _ if is_oversubscribed => shared(topology, count),
             _ => Division::new(topology).divide(count, placement),
         };
         Plan { instances, is_oversubscribed }
@@ -198,6 +212,24 @@ impl Plan {
     pub fn is_oversubscribed(&self) -> bool {
         self.is_oversubscribed
     }
+}
+
+/// Returns an instance for each group of cores.
+fn grouped_by(topology: &Topology, group: impl Fn(&Core) -> u32) -> Vec<InstancePlace> {
+    let mut groups: BTreeMap<u32, Vec<&Core>> = BTreeMap::new();
+    topology.cores().iter().for_each(|core| groups.entry(group(core)).or_default().push(core));
+    groups.values().map(|cores| InstancePlace::new(cores)).collect()
+}
+
+/// Returns more instances than there are cores. Those that share a core begin with another one of its processors each.
+fn shared(topology: &Topology, count: usize) -> Vec<InstancePlace> {
+    let places = (0..count).map(|instance| {
+        let core = &topology.cores()[instance % topology.cores().len()];
+        let mut place = InstancePlace::new(&[core]);
+        place.cpus.rotate_left(instance / topology.cores().len() % core.cpus.len());
+        place
+    });
+    places.collect()
 }
 
 /// Cores that share a cache of the last level, on one socket.
@@ -263,9 +295,10 @@ impl<'t> Division<'t> {
     /// as few others as possible, or else the most.
     fn nearest(&self, taken: &[&Core], wanted: usize) -> Domain {
         self.best(|domain, free| {
-            let way: u32 = taken.iter().map(|core| self.topology.distance(core.node, domain.node)).sum();
+            let way = |core: &&Core| u64::from(self.topology.distance(core.node, domain.node));
+            let of_others = taken.iter().filter(|core| core.socket != domain.socket).count();
             let fit = if free >= wanted { free } else { usize::MAX - free };
-            (way, fit)
+            (taken.iter().map(way).sum::<u64>(), of_others, fit)
         })
     }
 
@@ -383,13 +416,47 @@ mod tests {
     }
 
     #[test]
+    fn those_that_share_a_core_take_its_processors_in_turn() {
+        let machine = Regular { sockets: 1, cores_per_socket: 2, cpus_per_core: 2, links: &[] };
+        let shared = plan(machine, Instances::Count(4), Placement::Group);
+        let first: Vec<_> =
+            shared.instances().iter().map(|place| place.cpu_of_worker(0).unwrap().0).collect();
+        assert_eq!(first, [0, 2, 1, 3]);
+    }
+
+    #[test]
+    fn an_island_is_a_socket_also_where_sockets_differ() {
+        let uneven = "# CPU,Core,Socket\n0,0,0\n1,1,0\n2,2,1\n3,3,1\n4,4,1\n5,5,1\n6,6,1\n7,7,1\n";
+        let topology = Topology::from_description(uneven).unwrap();
+        for instances in [Instances::PerSocket, Instances::PerLastLevelCache] {
+            let plan = Plan::new(&topology, instances, Placement::Group);
+            assert_eq!((cpus(&plan, 0), cpus(&plan, 1)), (vec![0, 1], vec![2, 3, 4, 5, 6, 7]));
+        }
+    }
+
+    #[test]
+    fn an_instance_stays_on_its_socket_where_all_share_a_node() {
+        let one_node = "# CPU,Core,Socket,Node,L2,L3\n0,0,0,0,0,0\n1,1,0,0,1,0\n2,2,0,0,2,1\n3,3,0,0,3,1\n4,4,1,0,4,2\n5,5,1,0,5,2\n";
+        let topology = Topology::from_description(one_node).unwrap();
+        let plan = Plan::new(&topology, Instances::Count(2), Placement::Group);
+        assert_eq!(cpus(&plan, 0), [0, 1, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a number of instances in its range")]
+    fn a_count_that_is_none_panics() {
+        plan(QUAD, Instances::Count(0), Placement::Group);
+    }
+
+    #[test]
     fn names_are_read_as_they_are_shown() {
         for placement in Placement::all() {
             assert_eq!(placement.to_string().parse(), Ok(placement));
         }
         assert_eq!("socket".parse(), Ok(Instances::PerSocket));
         assert_eq!("12".parse(), Ok(Instances::Count(12)));
-        assert!("0".parse::<Instances>().is_err() && "near".parse::<Placement>().is_err());
+        assert!(["0", "65537", "many"].iter().all(|text| text.parse::<Instances>().is_err()));
+        assert!("near".parse::<Placement>().is_err());
     }
 
     proptest! {

@@ -78,11 +78,11 @@ impl fmt::Display for TopologyError {
 impl std::error::Error for TopologyError {}
 
 impl Topology {
-    /// Returns the topology of this machine, with the processors that this process may run on.
+    /// Returns the topology of this machine, with the processors that the calling thread may run on.
     ///
     /// # Errors
-    /// [`TopologyError::Unreadable`] where the system does not say: only Linux does. A [description](Topology::from_file) serves
-    /// instead.
+    /// [`TopologyError::Unreadable`], [`TopologyError::Malformed`] where the system says nothing that can be understood. A
+    /// [description](Topology::from_file) serves instead.
     pub fn of_this_machine() -> Result<Self, TopologyError> {
         system::read(Path::new("/sys"), system::allowed_cpus()?)
     }

@@ -1,23 +1,25 @@
 //! How two ends meet: over a Unix socket that both have, one each.
 //!
-//! Each end makes what it will receive through, and passes the other end of that on. So both do the same, in the same order.
+//! Both do the same, in the same order: they say what kind of channel they want, and pass on what the other end needs of them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 
+use super::bytes::Bytes;
 use super::memory::{Inbox, MemoryChannel};
 use super::stream::StreamChannel;
-use super::wait::wait_for;
+use super::wait::{has_passed, wait_for};
 use super::{Channel, ChannelError, ChannelKind};
 
 /// What the ends say to each other first; the last byte is the kind.
@@ -27,12 +29,19 @@ const GREETING: [u8; 7] = *b"ensilo1";
 const STEP_BYTES: usize = GREETING.len() + 1;
 
 /// The most files that are passed on in one step.
-const FILES_MAX: usize = 2;
+const FILES_MAX: usize = 1;
 
 /// How long an end waits for the other one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connects this end of a channel with the other one, which does the same with the other end of the pair that `link` is of.
+/// Connects this end of a channel with the other one, which does the same with the other end of the pair of stream sockets that `link` is of.
+///
+/// The channel keeps the socket, and finds out by it, or by what was connected over it, that the other end is gone. So whoever has passed a socket
+/// on to another process closes its own copy: as long as somebody has the other end open, it is not gone.
+///
+/// The other end need not be trusted: whatever it does ends in an error here, and waits end at their deadlines. Two things depend on the machine. Where
+/// it promises no more memory than it has (`vm.overcommit_memory=2`), the other end of a channel through memory can make this process end when none is
+/// left. And a program whose process does not ignore SIGPIPE, as those of Rust do, uses no pipes: the signal comes when the other end is gone.
 ///
 /// ```
 /// use ensilo_islands::{ChannelKind, connect};
@@ -54,54 +63,72 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`ChannelError::TimedOut`] when the other end has not come for ten seconds; [`ChannelError::Closed`] when it is gone;
 /// [`ChannelError::Nonsense`] when it wants another kind of channel, or is no end of one; [`ChannelError::Io`].
 pub fn connect(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Channel>, ChannelError> {
-    let meeting = Meeting { kind, link, deadline: Instant::now() + PATIENCE };
-    match kind {
-        ChannelKind::Memory => meeting.share_memory(),
+    let meeting = Meeting { kind, link, deadline: Some(Instant::now() + PATIENCE) };
+    let bytes = match kind {
+        ChannelKind::Memory => return meeting.share_memory(),
         ChannelKind::Unix => {
-            let (reader, passed_on) = UnixStream::pair()?;
-            let [writer] = meeting.exchange_files([passed_on.as_fd()])?;
-            Ok(Box::new(StreamChannel::new(reader, UnixStream::from(writer))?))
+            let [] = meeting.exchange_files([])?;
+            Bytes::Socket(meeting.link.into())
         }
         ChannelKind::Pipe => {
             let (reader, passed_on) = io::pipe()?;
             let [writer] = meeting.exchange_files([passed_on.as_fd()])?;
-            Ok(Box::new(StreamChannel::new(reader, io::PipeWriter::from(writer))?))
+            Bytes::through_pipes(reader.into(), &writer)?
         }
-        ChannelKind::Tcp => {
-            let (reader, writer) = meeting.connect_loopback()?;
-            Ok(Box::new(StreamChannel::new(reader, writer)?))
-        }
-    }
+        ChannelKind::Tcp => Bytes::Socket(meeting.connect_loopback()?.into()),
+    };
+    Ok(Box::new(StreamChannel::new(bytes)))
 }
 
 /// What an end knows while it meets the other one.
 struct Meeting {
     kind: ChannelKind,
     link: UnixStream,
-    deadline: Instant,
+    deadline: Option<Instant>,
 }
 
 impl Meeting {
     fn share_memory(self) -> Result<Box<dyn Channel>, ChannelError> {
         let own = Inbox::new()?;
-        let other = Inbox::from_other(self.exchange_files(own.files())?)?;
-        Ok(Box::new(MemoryChannel::new(own, other, self.link)))
+        let [other] = self.exchange_files([own.file()])?;
+        Ok(Box::new(MemoryChannel::new(own, Inbox::from_other(other)?, self.link)))
     }
 
-    /// Returns a connection for each direction: the one that the other end has made, to be read, and its own. Another process that
-    /// connects in between is turned away: each end says which port it comes from.
-    fn connect_loopback(&self) -> Result<(TcpStream, TcpStream), ChannelError> {
+    /// Returns a connection over the loopback device: the end with the smaller port waits for the other one.
+    fn connect_loopback(&self) -> Result<TcpStream, ChannelError> {
         let [] = self.exchange_files([])?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = self.exchange_port(listener.local_addr()?.port())?;
-        let writer = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        writer.set_nodelay(true)?;
-        let from = self.exchange_port(writer.local_addr()?.port())?;
+        let own = listener.local_addr()?.port();
+        let other = self.exchange_port(own)?;
+        let connection = if own < other {
+            self.accept(&listener, self.exchange_port(0)?)?
+        } else {
+            let left =
+                self.deadline.map_or(PATIENCE, |deadline| deadline.saturating_duration_since(Instant::now()));
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, other));
+            let connection = TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1)))?;
+            self.exchange_port(connection.local_addr()?.port())?;
+            connection
+        };
+        connection.set_nodelay(true)?;
+        Ok(connection)
+    }
+
+    /// Waits for the connection that comes from this port. Others that connect meanwhile are turned away.
+    fn accept(&self, listener: &TcpListener, from: u16) -> Result<TcpStream, ChannelError> {
+        listener.set_nonblocking(true)?;
         loop {
-            wait_for([(listener.as_fd(), PollFlags::IN)], Some(self.deadline))?;
-            let (reader, address) = listener.accept()?;
-            if address.port() == from {
-                return Ok((reader, writer));
+            wait_for([(listener.as_fd(), PollFlags::IN)], self.deadline)?;
+            match listener.accept() {
+                Ok((connection, address)) if address == SocketAddr::from((Ipv4Addr::LOCALHOST, from)) => {
+                    return Ok(connection);
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+            if has_passed(self.deadline) {
+                return Err(ChannelError::TimedOut);
             }
         }
     }
@@ -136,19 +163,25 @@ impl Meeting {
         let mut passed_on = SendAncillaryBuffer::new(&mut space);
         let has_room = files.is_empty() || passed_on.push(SendAncillaryMessage::ScmRights(&files));
         assert!(has_room, "there is room for as many files as are passed on");
-        sendmsg(&self.link, &[IoSlice::new(&step)], &mut passed_on, SendFlags::NOSIGNAL)
-            .map_err(io::Error::from)?;
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        sendmsg(&self.link, &[IoSlice::new(&step)], &mut passed_on, flags).map_err(io::Error::from)?;
         self.receive_step()
     }
 
     fn receive_step<const N: usize>(&self) -> Result<([u8; STEP_BYTES], [OwnedFd; N]), ChannelError> {
-        wait_for([(self.link.as_fd(), PollFlags::IN)], Some(self.deadline))?;
         let mut step = [0; STEP_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut passed_on = RecvAncillaryBuffer::new(&mut space);
-        let mut target = [IoSliceMut::new(&mut step)];
-        let received = recvmsg(&self.link, &mut target, &mut passed_on, RecvFlags::CMSG_CLOEXEC);
-        let received = received.map_err(io::Error::from)?.bytes;
+        let received = loop {
+            wait_for([(self.link.as_fd(), PollFlags::IN)], self.deadline)?;
+            let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+            match recvmsg(&self.link, &mut [IoSliceMut::new(&mut step)], &mut passed_on, flags) {
+                Ok(received) => break received.bytes,
+                Err(Errno::AGAIN | Errno::INTR) if !has_passed(self.deadline) => {}
+                Err(Errno::AGAIN | Errno::INTR) => return Err(ChannelError::TimedOut),
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        };
         let files = passed_on.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(files) => Some(files),
             _ => None,

@@ -1,21 +1,23 @@
 //! A channel through shared memory.
 //!
-//! Each end makes the memory that it receives through: a ring, and a word that counts its sleeps. It sleeps on an event of its own after it has
-//! looked for a while, and looks at the socket by which the ends have met as well: nothing more comes there, but it ends when the
-//! other process does.
+//! Each end makes the memory that it receives through: a ring, and a word that counts its sleeps. It sleeps after it has looked for messages for
+//! a while, on the socket by which the ends have met: a byte there wakes it, and so does the end of the other process. An event of the
+//! kernel (`eventfd`) would have to be shared with the other end, which could make it block.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use ensilo_sync::atomic::AtomicU64;
 use ensilo_sync::{Backoff, cpu_relax};
-use rustix::event::{EventfdFlags, PollFlags, eventfd};
+use rustix::event::PollFlags;
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
+use super::bytes::read_socket;
 use super::ring::{self, Broken, RingReceiver, RingSender};
 use super::sleep::{Sleeps, Wakeups};
-use super::wait::wait_for;
+use super::wait::{has_passed, wait_for};
 use super::words::{MemoryFile, SharedWords};
 use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
 
@@ -23,43 +25,40 @@ use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
 const SLEEP: usize = ring::WORDS;
 
 /// How many words the memory of one direction has.
-const WORDS: usize = ring::WORDS + 8;
+pub(super) const WORDS: usize = ring::WORDS + 8;
 
 /// How often the receiver looks for a message before it sleeps.
 const LOOKS: u32 = 1000;
 
-/// How often a sender that finds no room looks again before it sleeps for moments.
-const WAITS_BEFORE_NAP: u32 = 1000;
-
-/// Such a moment.
-const NAP: Duration = Duration::from_micros(50);
+/// How often a sender that finds no room looks again before it sleeps for moments, each longer than the one before.
+const WAITS_BEFORE_NAP: u32 = 100;
+const NAP_MIN: Duration = Duration::from_micros(20);
+const NAP_MAX: Duration = Duration::from_millis(1);
 
 /// What an end receives through.
 #[derive(Debug)]
 pub(super) struct Inbox {
     memory: MemoryFile,
-    event: OwnedFd,
     words: SharedWords,
 }
 
 impl Inbox {
     pub(super) fn new() -> io::Result<Self> {
         let memory = MemoryFile::new(WORDS)?;
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let words = memory.map(WORDS)?;
-        Ok(Inbox { memory, event, words })
+        Ok(Inbox { memory, words })
     }
 
-    /// Takes over the memory and the event that the other end receives through.
-    pub(super) fn from_other([memory, event]: [OwnedFd; 2]) -> io::Result<Self> {
+    /// Takes over the memory that the other end receives through.
+    pub(super) fn from_other(memory: OwnedFd) -> io::Result<Self> {
         let memory = MemoryFile::from_other(memory, WORDS)?;
         let words = memory.map(WORDS)?;
-        Ok(Inbox { memory, event, words })
+        Ok(Inbox { memory, words })
     }
 
-    /// Returns the files that the other end needs.
-    pub(super) fn files(&self) -> [std::os::fd::BorrowedFd<'_>; 2] {
-        [self.memory.as_fd(), self.event.as_fd()]
+    /// Returns the file that the other end needs.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
     }
 
     fn sleep_word(&self) -> &AtomicU64 {
@@ -76,8 +75,9 @@ pub(super) struct MemoryChannel {
     wakeups: Wakeups,
     own: Inbox,
     other: Inbox,
-    /// Ends when the other end does.
+    /// Carries bytes that wake, and ends when the other end does.
     link: UnixStream,
+    is_broken: bool,
 }
 
 impl From<Broken> for ChannelError {
@@ -88,67 +88,54 @@ impl From<Broken> for ChannelError {
 
 impl MemoryChannel {
     pub(super) fn new(own: Inbox, other: Inbox, link: UnixStream) -> Self {
-        let receiver = RingReceiver::new(own.words.clone(), 0);
-        let sender = RingSender::new(other.words.clone(), 0);
-        let (sleeps, wakeups) = (Sleeps::default(), Wakeups::default());
-        MemoryChannel { receiver, sender, sleeps, wakeups, own, other, link }
+        MemoryChannel {
+            receiver: RingReceiver::new(own.words.clone(), 0),
+            sender: RingSender::new(other.words.clone(), 0),
+            sleeps: Sleeps::default(),
+            wakeups: Wakeups::default(),
+            own,
+            other,
+            link,
+            is_broken: false,
+        }
     }
 
-    /// Waits until there is room for a message, and puts it in.
+    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if !self.sender.try_send(message)? {
+            self.put_in_when_there_is_room(message, deadline)?;
+        }
+        if self.wakeups.are_due(self.other.sleep_word()) {
+            // Where there is no room for the byte, others are there that wake; where nobody reads it, the next wait finds that out.
+            let _ = send(&self.link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        Ok(())
+    }
+
     #[cold]
-    fn send_when_there_is_room(
+    fn put_in_when_there_is_room(
         &mut self,
         message: &[u8],
         deadline: Option<Instant>,
     ) -> Result<(), ChannelError> {
-        let mut backoff = Backoff::new();
+        let (mut backoff, mut nap) = (Backoff::new(), NAP_MIN);
         while !self.sender.try_send(message)? {
+            if has_passed(deadline) {
+                return Err(ChannelError::TimedOut);
+            }
             if backoff.waits() < WAITS_BEFORE_NAP {
                 backoff.wait();
                 continue;
             }
-            std::thread::sleep(NAP);
-            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                return Err(ChannelError::TimedOut);
-            }
-            match wait_for([(self.link.as_fd(), PollFlags::IN)], Some(Instant::now())) {
-                Err(ChannelError::TimedOut) => {}
-                Ok(_) => return Err(ChannelError::Closed),
+            match self.wait_for_link(Some(Instant::now() + nap)) {
+                Ok(()) => {}
+                Err(ChannelError::TimedOut) => nap = NAP_MAX.min(2 * nap),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Sleeps until there may be a message.
-    #[cold]
-    fn sleep(&mut self, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        let files = [(self.own.event.as_fd(), PollFlags::IN), (self.link.as_fd(), PollFlags::IN)];
-        let [is_woken, is_ended] = wait_for(files, deadline)?;
-        if is_woken {
-            // Whatever it has counted: it is looked for messages after this.
-            let _ = rustix::io::read(&self.own.event, &mut [0; size_of::<u64>()]);
-        }
-        if is_ended && !is_woken { Err(ChannelError::Closed) } else { Ok(()) }
-    }
-}
-
-impl Channel for MemoryChannel {
-    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if message.len() > MESSAGE_BYTES_MAX {
-            return Err(ChannelError::TooLong(message.len()));
-        }
-        if !self.sender.try_send(message)? {
-            self.send_when_there_is_room(message, deadline)?;
-        }
-        if self.wakeups.are_due(self.other.sleep_word()) {
-            // A counter that is full, as the other end may have left it, wakes as well.
-            let _ = rustix::io::write(&self.other.event, &1u64.to_ne_bytes());
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+    fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
         loop {
             for _ in 0..LOOKS {
                 if self.receiver.try_receive(message)? {
@@ -157,15 +144,59 @@ impl Channel for MemoryChannel {
                 cpu_relax();
             }
             self.sleeps.begin(self.own.sleep_word());
-            let found = self.receiver.try_receive(message)?;
-            let slept = if found { Ok(()) } else { self.sleep(deadline) };
+            let received = self.receiver.try_receive(message);
+            let slept = if received == Ok(false) { self.wait_for_link(deadline) } else { Ok(()) };
             self.sleeps.end(self.own.sleep_word());
-            match slept {
-                Ok(()) if found => return Ok(()),
-                Ok(()) => {}
+            if received? {
+                return Ok(());
+            }
+            let end = slept.err().or_else(|| has_passed(deadline).then_some(ChannelError::TimedOut));
+            if let Some(end) = end {
                 // Something may have come before the end, or at the deadline.
-                Err(error) => return if self.receiver.try_receive(message)? { Ok(()) } else { Err(error) },
+                return if self.receiver.try_receive(message)? { Ok(()) } else { Err(end) };
             }
         }
+    }
+
+    /// Sleeps until the other end wakes this one.
+    ///
+    /// # Errors
+    /// [`ChannelError::TimedOut`]; [`ChannelError::Closed`] when the other end is.
+    #[cold]
+    fn wait_for_link(&self, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        wait_for([(self.link.as_fd(), PollFlags::IN)], deadline)?;
+        // The bytes say nothing more: messages are looked for after this.
+        match read_socket(&self.link, &mut [0; 64]) {
+            Ok(0) => Err(ChannelError::Closed),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Channel for MemoryChannel {
+    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return Err(ChannelError::TooLong(message.len()));
+        }
+        if self.is_broken {
+            return Err(ChannelError::Closed);
+        }
+        self.put_in(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
+    }
+
+    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if self.is_broken {
+            return Err(ChannelError::Closed);
+        }
+        self.take_out(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
+    }
+}
+
+impl Drop for MemoryChannel {
+    fn drop(&mut self) {
+        // The other end finds out also where somebody else holds this socket as well.
+        let _ = shutdown(&self.link, Shutdown::Both);
     }
 }

@@ -1,66 +1,100 @@
-//! A channel through two streams of bytes that the operating system carries, one for each direction.
+//! A channel through streams of bytes that the operating system carries.
 
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::time::Instant;
 
 use rustix::event::PollFlags;
 
+use super::bytes::Bytes;
 use super::frame::Header;
-use super::wait::wait_for;
+use super::wait::{has_passed, wait_for};
 use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
 
-/// How many bytes are read at once, at most.
+/// How many bytes are read at once, at most: more than the longest frame has.
 const READ_BYTES: usize = 64 << 10;
 
 /// See the module's documentation.
-pub(super) struct StreamChannel<R, W> {
-    reader: R,
-    /// It does not block.
-    writer: W,
+pub(super) struct StreamChannel {
+    bytes: Bytes,
     /// What was read and is not received yet lies from `begin` to `end`.
     buffer: Box<[u8]>,
     begin: usize,
     end: usize,
-    /// The rest of a message of which a part was written, and where that begins.
+    /// The frame of which a part was written, and how much of it; empty when there is none.
     unsent: Vec<u8>,
     written: usize,
     sent: u64,
     received: u64,
+    is_broken: bool,
 }
 
-impl<R: Read + AsFd, W: Write + AsFd> StreamChannel<R, W> {
-    /// Returns a channel that reads here, and writes there without blocking.
-    pub(super) fn new(reader: R, writer: W) -> io::Result<Self> {
-        rustix::io::ioctl_fionbio(&writer, true)?;
+impl StreamChannel {
+    pub(super) fn new(bytes: Bytes) -> Self {
         let buffer = vec![0; READ_BYTES].into();
-        let (unsent, begin, end) = (Vec::new(), 0, 0);
-        Ok(StreamChannel { reader, writer, buffer, begin, end, unsent, written: 0, sent: 0, received: 0 })
+        let (unsent, written, is_broken) = (Vec::new(), 0, false);
+        StreamChannel { bytes, buffer, begin: 0, end: 0, unsent, written, sent: 0, received: 0, is_broken }
+    }
+
+    /// Writes the message as far as there is room for it, at least its first byte.
+    fn write(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        while !self.unsent.is_empty() {
+            self.wait_and_flush(deadline)?;
+        }
+        self.unsent.extend_from_slice(&Header::of(message, self.sent).0.to_le_bytes());
+        self.unsent.extend_from_slice(message);
+        self.flush()?;
+        while !self.unsent.is_empty() && self.written == 0 {
+            if let Err(error) = self.wait_and_flush(deadline) {
+                self.unsent.clear();
+                return Err(error);
+            }
+        }
+        self.sent += 1;
+        Ok(())
     }
 
     /// Writes what is unsent, as far as there is room.
     fn flush(&mut self) -> Result<(), ChannelError> {
         while self.written < self.unsent.len() {
-            match self.writer.write(&self.unsent[self.written..]) {
+            match self.bytes.write(&self.unsent[self.written..]) {
                 Ok(0) => return Err(ChannelError::Closed),
                 Ok(written) => self.written += written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
         }
-        if self.written == self.unsent.len() {
-            self.unsent.clear();
-            self.written = 0;
-        }
+        self.unsent.clear();
+        self.written = 0;
         Ok(())
     }
 
     /// Waits until something can be written, and writes what is unsent as far as that goes.
     fn wait_and_flush(&mut self, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        wait_for([(self.writer.as_fd(), PollFlags::OUT)], deadline)?;
-        self.flush()
+        let written = self.written;
+        wait_for([(self.bytes.writer(), PollFlags::OUT)], deadline)?;
+        self.flush()?;
+        let is_in_vain = self.written == written && !self.unsent.is_empty();
+        if is_in_vain && has_passed(deadline) { Err(ChannelError::TimedOut) } else { Ok(()) }
+    }
+
+    fn read_message(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        while !self.take(message)? {
+            if self.read()? {
+                continue;
+            }
+            self.flush()?;
+            if has_passed(deadline) {
+                return Err(ChannelError::TimedOut);
+            }
+            let reader = (self.bytes.reader(), PollFlags::IN);
+            if self.unsent.is_empty() {
+                wait_for([reader], deadline)?;
+            } else {
+                wait_for([reader, (self.bytes.writer(), PollFlags::OUT)], deadline)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes a message from what was read; `false` when there is none as a whole.
@@ -78,71 +112,45 @@ impl<R: Read + AsFd, W: Write + AsFd> StreamChannel<R, W> {
         Ok(true)
     }
 
-    /// Reads more; blocks while there is nothing.
-    fn read(&mut self) -> Result<(), ChannelError> {
+    /// Reads more; `false` when there is nothing.
+    fn read(&mut self) -> Result<bool, ChannelError> {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
-        match self.reader.read(&mut self.buffer[self.end..]) {
-            Ok(0) if self.end > 0 => Err(ChannelError::Nonsense("it ends in its midst")),
+        match self.bytes.read(&mut self.buffer[self.end..]) {
             Ok(0) => Err(ChannelError::Closed),
             Ok(read) => {
                 self.end += read;
-                Ok(())
+                Ok(true)
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-impl<R: Read + AsFd + Send, W: Write + AsFd + Send> Channel for StreamChannel<R, W> {
+impl Channel for StreamChannel {
     fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
         if message.len() > MESSAGE_BYTES_MAX {
             return Err(ChannelError::TooLong(message.len()));
         }
-        while !self.unsent.is_empty() {
-            self.wait_and_flush(deadline)?;
+        if self.is_broken {
+            return Err(ChannelError::Closed);
         }
-        self.unsent.extend_from_slice(&Header::of(message, self.sent).0.to_le_bytes());
-        self.unsent.extend_from_slice(message);
-        let mut flushed = self.flush();
-        while flushed.is_ok() && !self.unsent.is_empty() && self.written == 0 {
-            flushed = self.wait_and_flush(deadline);
-        }
-        if let Err(error) = flushed {
-            // Nothing of it was written, or the channel is of no more use.
-            self.unsent.clear();
-            return Err(error);
-        }
-        self.sent += 1;
-        Ok(())
+        self.write(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
     }
 
     fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        while !self.take(message)? {
-            if self.unsent.is_empty() && deadline.is_none() {
-                self.read()?;
-                continue;
-            }
-            let writable = if self.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            let files = [(self.reader.as_fd(), PollFlags::IN), (self.writer.as_fd(), writable)];
-            let [is_readable, is_writable] = wait_for(files, deadline)?;
-            if is_readable {
-                self.read()?;
-            } else if is_writable {
-                self.flush()?;
-            }
+        if self.is_broken {
+            return Err(ChannelError::Closed);
         }
-        Ok(())
+        self.read_message(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
     }
 }
 
-impl<R, W> fmt::Debug for StreamChannel<R, W> {
+impl fmt::Debug for StreamChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StreamChannel { sent, received, .. } = self;
-        f.debug_struct("StreamChannel")
-            .field("sent", sent)
-            .field("received", received)
-            .finish_non_exhaustive()
+        let StreamChannel { bytes, sent, received, .. } = self;
+        let mut shown = f.debug_struct("StreamChannel");
+        shown.field("bytes", bytes).field("sent", sent).field("received", received).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,12 @@ use rustix::io::Errno;
 
 use super::ChannelError;
 
-/// Waits until one of these files is ready for what is asked of it, or closed, and returns which are.
+/// Returns whether there is a deadline, and it has passed.
+pub(super) fn has_passed(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline <= Instant::now())
+}
+
+/// Waits until one of these files is ready for what is asked of it, or closed, and returns which are. At the deadline it looks once more.
 ///
 /// # Errors
 /// [`ChannelError::TimedOut`] at the deadline.
@@ -19,8 +24,10 @@ pub(super) fn wait_for<const N: usize>(
     let mut polled = files.map(|(file, flags)| PollFd::from_borrowed_fd(file, flags));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let timeout =
-            left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        });
         match poll(&mut polled, timeout.as_ref()) {
             Ok(0) => return Err(ChannelError::TimedOut),
             Ok(_) => return Ok(polled.map(|file| !file.revents().is_empty())),

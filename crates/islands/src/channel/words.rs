@@ -47,13 +47,19 @@ mod mapped {
 
     use ensilo_sync::atomic::AtomicU64;
     use ensilo_sync::sync::Arc;
-    use rustix::fs::{MemfdFlags, SealFlags};
+    use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
     use rustix::mm::{MapFlags, ProtFlags};
 
     use super::{Place, SharedWords};
 
-    /// The file cannot become shorter or longer, and this stays so: who has it mapped never meets a page that is gone.
+    /// The file cannot become shorter or longer, and this stays so: who has it mapped never meets the end of it. The other end may still punch
+    /// holes, which are read as zeros; where the system promises no more memory than it has (`vm.overcommit_memory=2`) and has
+    /// none left, an access to a hole ends the process.
     const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+    fn bytes_of(words: usize) -> u64 {
+        (words * size_of::<AtomicU64>()) as u64
+    }
 
     /// Memory of a file that has no name.
     #[derive(Debug)]
@@ -64,15 +70,17 @@ mod mapped {
         pub(in super::super) fn new(len: usize) -> io::Result<Self> {
             let file =
                 rustix::fs::memfd_create("ensilo-channel", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-            rustix::fs::ftruncate(&file, (len * size_of::<AtomicU64>()) as u64)?;
+            // Its pages are there from the beginning: what is accounted for later could be refused at an access.
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes_of(len))?;
             rustix::fs::fcntl_add_seals(&file, SEALS)?;
             Ok(MemoryFile(file))
         }
 
         /// Takes over a file that the other end has made. It has to have this many words, and may not change its length.
         pub(in super::super) fn from_other(file: OwnedFd, len: usize) -> io::Result<Self> {
-            let has_length = rustix::fs::fstat(&file)?.st_size == (len * size_of::<AtomicU64>()) as i64;
-            if has_length && rustix::fs::fcntl_get_seals(&file)?.contains(SEALS) {
+            // In this order: with the seals the length stays what it is.
+            let is_sealed = rustix::fs::fcntl_get_seals(&file)?.contains(SEALS);
+            if is_sealed && rustix::fs::fstat(&file)?.st_size.cast_unsigned() == bytes_of(len) {
                 return Ok(MemoryFile(file));
             }
             Err(io::Error::new(

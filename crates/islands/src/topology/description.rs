@@ -8,6 +8,9 @@ use super::{Core, CpuId, NodeId, Topology, TopologyError};
 /// A comment that begins so tells how far the other nodes are from one.
 const DISTANCES: &str = "distances of node ";
 
+/// Nodes have numbers before this.
+const NODES_MAX: u32 = 1024;
+
 /// The columns that are looked at, and where each one is in a line.
 #[derive(Debug, Default)]
 struct Columns(BTreeMap<String, usize>);
@@ -36,6 +39,17 @@ impl Line<'_> {
     fn required(&self, column: &str) -> Result<u32, TopologyError> {
         let missing = || malformed(self.number, &format!("nothing in column {column}"));
         self.optional(column)?.ok_or_else(missing)
+    }
+}
+
+impl Line<'_> {
+    fn node(&self, socket: u32) -> Result<NodeId, TopologyError> {
+        match self.optional("Node")?.unwrap_or(socket) {
+            node if node < NODES_MAX => Ok(NodeId(node)),
+            node => {
+                Err(malformed(self.number, &format!("node {node} is none: there are {NODES_MAX} at most")))
+            }
+        }
     }
 }
 
@@ -73,7 +87,7 @@ fn add_cpu(line: &Line<'_>, cores: &mut BTreeMap<(u32, u32), Core>) -> Result<()
     let added = Core {
         cpus: vec![cpu],
         socket,
-        node: NodeId(line.optional("Node")?.unwrap_or(socket)),
+        node: line.node(socket)?,
         l2: line.optional("L2")?.unwrap_or(cpu.0),
         l3: line.optional("L3")?.unwrap_or(socket),
     };
@@ -150,6 +164,7 @@ mod tests {
     fn an_error_names_its_line() {
         for (text, why) in [
             ("0,0,0\n", "line 1: nothing in column CPU"),
+            ("# CPU,Core,Socket,Node\n0,0,0,1024\n", "line 2: node 1024 is none: there are 1024 at most"),
             ("# CPU,Core,Socket\n0,0\n", "line 2: nothing in column Socket"),
             ("# CPU,Core,Socket\n0,0,0\n\n0,1,0\n", "line 4: processor 0 is there twice"),
             ("# CPU,Core,Socket\nx,0,0\n", "line 2: \"x\" in column CPU is no number"),

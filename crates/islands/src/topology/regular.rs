@@ -20,6 +20,10 @@ pub struct Regular {
     pub links: &'static [(u32, u32)],
 }
 
+/// The most sockets and processors of a machine.
+const SOCKETS_MAX: u32 = 1 << 10;
+const CPUS_MAX: u32 = 1 << 20;
+
 /// The links of a twisted cube: the edges of a cube, two of which cross, so that no two sockets are more than two hops apart.
 const TWISTED_CUBE: &[(u32, u32)] =
     &[(0, 1), (1, 2), (2, 3), (3, 0), (4, 5), (5, 6), (6, 7), (7, 4), (0, 4), (1, 5), (2, 7), (3, 6)];
@@ -64,8 +68,16 @@ impl TryFrom<Regular> for Topology {
     /// Returns the machine's topology. Its logical processors are counted core by core.
     ///
     /// # Errors
-    /// [`TopologyError::NoCpus`] where a number is 0; [`TopologyError::Malformed`] where no way leads from one socket to another.
+    /// [`TopologyError::NoCpus`] where a number is 0; [`TopologyError::Malformed`] where no way leads from one socket to another, or there are more
+    /// than 1024 sockets or 2^20 processors.
     fn try_from(machine: Regular) -> Result<Self, TopologyError> {
+        let cores = machine.sockets.checked_mul(machine.cores_per_socket);
+        let cpus = cores.and_then(|cores| cores.checked_mul(machine.cpus_per_core));
+        let (Some(cores), Some(0..=CPUS_MAX), 0..=SOCKETS_MAX) = (cores, cpus, machine.sockets) else {
+            return Err(TopologyError::Malformed(format!(
+                "a machine has {SOCKETS_MAX} sockets and {CPUS_MAX} processors at most"
+            )));
+        };
         let mut distances = BTreeMap::new();
         for from in 0..machine.sockets {
             for to in 0..machine.sockets {
@@ -75,7 +87,7 @@ impl TryFrom<Regular> for Topology {
                 distances.insert((NodeId(from), NodeId(to)), DISTANCE_LOCAL + HOP * hops);
             }
         }
-        let cores = (0..machine.sockets * machine.cores_per_socket).map(|core| {
+        let cores = (0..cores).map(|core| {
             let socket = core / machine.cores_per_socket;
             let first = core * machine.cpus_per_core;
             let cpus = (first..first + machine.cpus_per_core).map(CpuId).collect();
@@ -114,6 +126,10 @@ mod tests {
     fn sockets_without_a_link_are_no_machine() {
         let apart = Regular { sockets: 3, cores_per_socket: 1, cpus_per_core: 1, links: &[(0, 1)] };
         assert!(matches!(Topology::try_from(apart), Err(TopologyError::Malformed(_))));
+        for (sockets, cores_per_socket) in [(1 << 11, 1), (1, 1 << 21), (1 << 20, 1 << 20)] {
+            let many = Regular { sockets, cores_per_socket, cpus_per_core: 1, links: &[] };
+            assert!(matches!(Topology::try_from(many), Err(TopologyError::Malformed(_))));
+        }
         let empty = Regular { sockets: 0, ..apart };
         assert_eq!(Topology::try_from(empty), Err(TopologyError::NoCpus));
     }

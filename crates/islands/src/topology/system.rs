@@ -5,51 +5,76 @@ use std::path::{Path, PathBuf};
 
 use super::{Core, CpuId, NodeId, Topology, TopologyError};
 
-/// Returns the processors that this process may run on.
+/// Returns the processors that this thread may run on.
 pub(super) fn allowed_cpus() -> Result<BTreeSet<CpuId>, TopologyError> {
-    let set = rustix::thread::sched_getaffinity(None)
-        .map_err(|error| TopologyError::Unreadable(format!("the allowed processors: {error}")))?;
-    let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
-    Ok(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).map(CpuId).collect())
+    let allowed = crate::affinity::allowed();
+    let allowed =
+        allowed.map_err(|error| TopologyError::Unreadable(format!("the allowed processors: {error}")))?;
+    Ok(allowed.into_iter().collect())
 }
 
-/// Reads the topology of these processors below `sys`. What the system does not say, as some virtual machines do not, is taken for what a
-/// machine of one socket, one node and caches of its cores' own would say.
+/// What is known of a core before all others are: whether there is a cache that it shares with other cores.
+struct FoundCore {
+    core: Core,
+    shared_cache: Option<CpuId>,
+}
+
+/// Reads the topology of these processors below `sys`. What the system does not say, as some virtual machines do not, is taken for what a machine of
+/// one socket and one node would say, with a cache for the whole socket.
 pub(super) fn read(sys: &Path, allowed: BTreeSet<CpuId>) -> Result<Topology, TopologyError> {
     let nodes = nodes_of_cpus(sys)?;
     // By the processors that each core has in all.
-    let mut cores: BTreeMap<Vec<CpuId>, Core> = BTreeMap::new();
+    let mut cores: BTreeMap<Vec<CpuId>, FoundCore> = BTreeMap::new();
     for cpu in allowed {
         let directory = sys.join(format!("devices/system/cpu/cpu{}", cpu.0));
         let siblings =
             list_at(&directory.join("topology/thread_siblings_list"))?.unwrap_or_else(|| vec![cpu]);
         let socket = number_at(&directory.join("topology/physical_package_id"))?.unwrap_or(0);
         let caches = caches_of(&directory)?;
-        let added = Core {
-            cpus: Vec::new(),
-            socket,
-            node: nodes.get(&cpu).copied().unwrap_or(NodeId(0)),
-            // A cache is known by the first processor that uses it.
-            l2: caches.get(&2).map_or(siblings[0], |shared| *shared).0,
-            l3: caches
-                .last_key_value()
-                .filter(|(level, _)| **level > 2)
-                .map_or(CpuId(socket), |(_, cpu)| *cpu)
-                .0,
+        let last = caches.last_key_value().filter(|(_, cpus)| cpus.len() > siblings.len());
+        let added = FoundCore {
+            core: Core {
+                cpus: Vec::new(),
+                socket,
+                node: nodes.get(&cpu).copied().unwrap_or(NodeId(0)),
+                // A cache is known by the first processor that uses it.
+                l2: caches.get(&2).unwrap_or(&siblings)[0].0,
+                l3: siblings[0].0,
+            },
+            shared_cache: last.map(|(_, cpus)| cpus[0]),
         };
-        cores.entry(siblings).or_insert(added).cpus.push(cpu);
+        cores.entry(siblings).or_insert(added).core.cpus.push(cpu);
     }
-    Topology::new(cores.into_values().collect(), distances(sys, &nodes)?)
+    Topology::new(with_last_level_caches(cores.into_values().collect()), distances(sys, &nodes)?)
 }
 
-/// Returns, by level, the first processor that uses the same cache.
-fn caches_of(cpu: &Path) -> Result<BTreeMap<u32, CpuId>, TopologyError> {
+/// Names the caches of the last level: those that cores share, or one for a socket of which nothing is said. A core that shares none where others do has
+/// one of its own.
+fn with_last_level_caches(found: Vec<FoundCore>) -> Vec<Core> {
+    // By sockets where cores share caches, and the first processor of each socket.
+    let sharing: BTreeSet<u32> =
+        found.iter().filter(|found| found.shared_cache.is_some()).map(|found| found.core.socket).collect();
+    let mut first: BTreeMap<u32, u32> = BTreeMap::new();
+    let cores = found.into_iter().map(|FoundCore { mut core, shared_cache }| {
+        let first = *first.entry(core.socket).or_insert(core.l3);
+        match shared_cache {
+            Some(cpu) => core.l3 = cpu.0,
+            None if !sharing.contains(&core.socket) => core.l3 = first,
+            None => {}
+        }
+        core
+    });
+    cores.collect()
+}
+
+/// Returns, by level, the processors that use the same cache.
+fn caches_of(cpu: &Path) -> Result<BTreeMap<u32, Vec<CpuId>>, TopologyError> {
     let mut caches = BTreeMap::new();
     for index in 0.. {
         let cache = cpu.join(format!("cache/index{index}"));
         let Some(level) = number_at(&cache.join("level"))? else { break };
         if let Some(shared) = list_at(&cache.join("shared_cpu_list"))? {
-            caches.insert(level, shared[0]);
+            caches.insert(level, shared);
         }
     }
     Ok(caches)
@@ -183,6 +208,21 @@ mod tests {
         let topology = read(nothing.path(), cpus(0..3)).unwrap();
         assert_eq!((topology.cores().len(), topology.sockets().len(), topology.nodes().len()), (3, 1, 1));
         assert_eq!(topology.last_level_caches().len(), 1);
+    }
+
+    #[test]
+    fn the_last_cache_that_cores_share_counts() {
+        // Two clusters of two cores with a cache of the second level each, and a core that shares none.
+        let sys = tempfile::tempdir().unwrap();
+        for (cpu, shared) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3"), (4, "4")] {
+            let cache = sys.path().join(format!("devices/system/cpu/cpu{cpu}/cache/index0"));
+            std::fs::create_dir_all(&cache).unwrap();
+            std::fs::write(cache.join("level"), "2\n").unwrap();
+            std::fs::write(cache.join("shared_cpu_list"), shared).unwrap();
+        }
+        let topology = read(sys.path(), cpus(0..5)).unwrap();
+        let caches: Vec<_> = topology.cores().iter().map(|core| core.l3).collect();
+        assert_eq!(caches, [0, 0, 2, 2, 4]);
     }
 
     #[test]

@@ -161,18 +161,117 @@ fn one_who_is_no_end_is_refused() {
     }
 }
 
-/// A file that could become shorter would take its reader's process down.
-#[test]
-fn memory_that_may_shrink_is_refused() {
-    let unsealed = || rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+/// What `connect` says to an end that passes this file on instead of its memory.
+fn refused_memory(file: OwnedFd) -> Result<Box<dyn Channel>, ChannelError> {
     let (here, there) = UnixStream::pair().unwrap();
     let other = thread::spawn(move || {
-        let own = Inbox::new().unwrap();
-        let meeting = Meeting { kind: ChannelKind::Memory, link: there, deadline: Instant::now() + PATIENCE };
-        let file = unsealed();
-        rustix::fs::ftruncate(&file, rustix::fs::fstat(own.files()[0]).unwrap().st_size as u64).unwrap();
-        meeting.exchange_files([file.as_fd(), own.files()[1]]).map(drop)
+        let meeting = Meeting { kind: ChannelKind::Memory, link: there, deadline: soon() };
+        meeting.exchange_files([file.as_fd()]).map(drop)
     });
-    assert!(matches!(connect(ChannelKind::Memory, here), Err(ChannelError::Io(_))));
+    let refused = connect(ChannelKind::Memory, here);
     other.join().unwrap().unwrap();
+    refused
+}
+
+/// A file that could become shorter, or is shorter, would take its reader's process down.
+#[test]
+fn memory_that_is_short_or_may_shrink_is_refused() {
+    use rustix::fs::{MemfdFlags, SealFlags};
+    const BYTES: u64 = 8 * super::super::memory::WORDS as u64;
+    let all = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    let file = |bytes, seals| {
+        let file = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&file, bytes).unwrap();
+        rustix::fs::fcntl_add_seals(&file, seals).unwrap();
+        file
+    };
+    let short = file(BYTES - 8, all);
+    let may_shrink =
+        [SealFlags::SHRINK, SealFlags::SEAL].map(|left_out| file(BYTES, all.difference(left_out)));
+    let no_memory = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    for refused in [short, no_memory].into_iter().chain(may_shrink) {
+        let refused = refused_memory(refused);
+        assert!(matches!(refused, Err(ChannelError::Io(_))), "{refused:?}");
+    }
+    assert!(refused_memory(file(BYTES, all)).is_ok());
+}
+
+#[test]
+fn what_is_no_pipe_is_refused() {
+    let (here, there) = UnixStream::pair().unwrap();
+    let other = thread::spawn(move || {
+        let meeting = Meeting { kind: ChannelKind::Pipe, link: there, deadline: soon() };
+        meeting.exchange_files([std::fs::File::open("/dev/null").unwrap().as_fd()]).map(drop)
+    });
+    assert!(matches!(connect(ChannelKind::Pipe, here), Err(ChannelError::Io(_))));
+    other.join().unwrap().unwrap();
+}
+
+/// The other end has the same files open, and may set how they behave.
+#[test]
+fn an_end_that_makes_its_files_block_blocks_itself_alone() {
+    let (reader, writer) = io::pipe().unwrap();
+    let (other_reader, other_writer) = io::pipe().unwrap();
+    let mut channel = StreamChannel::new(
+        Bytes::through_pipes(reader.into(), &OwnedFd::from(other_writer.try_clone().unwrap())).unwrap(),
+    );
+    rustix::io::ioctl_fionbio(&other_writer, false).unwrap();
+    fill(&mut channel);
+    drop((writer, other_reader));
+    for kind in [ChannelKind::Unix, ChannelKind::Memory] {
+        let (here, there) = UnixStream::pair().unwrap();
+        let other = thread::spawn(move || connect(kind, there).unwrap());
+        let copy = here.try_clone().unwrap();
+        let mut channel = connect(kind, here).unwrap();
+        copy.set_nonblocking(false).unwrap();
+        fill(&mut *channel);
+        assert!(matches!(channel.receive(&mut Vec::new(), soon()), Err(ChannelError::TimedOut)));
+        drop(other.join().unwrap());
+    }
+}
+
+/// Sends until there is no more room, which is found out at the deadline.
+fn fill(channel: &mut dyn Channel) {
+    let begin = Instant::now();
+    let full = (0..10_000).find_map(|_| channel.send(&[7; 4096], soon()).err());
+    assert!(matches!(full, Some(ChannelError::TimedOut)), "{full:?}");
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+/// A socket of which one direction is closed is always ready for something.
+#[test]
+fn a_deadline_ends_the_wait_for_an_end_that_reads_no_more() {
+    let (here, there) = UnixStream::pair().unwrap();
+    let mut channel = StreamChannel::new(Bytes::Socket(here.into()));
+    there.shutdown(std::net::Shutdown::Read).unwrap();
+    let begin = Instant::now();
+    assert!(matches!(channel.receive(&mut Vec::new(), soon()), Err(ChannelError::TimedOut)));
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(matches!(channel.send(b"in vain", soon()), Err(ChannelError::Closed)));
+}
+
+#[test]
+fn an_end_in_the_midst_of_a_message_is_an_end() {
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let mut channel = StreamChannel::new(Bytes::Socket(here.into()));
+    there.write_all(&100u64.to_le_bytes()).unwrap();
+    drop(there);
+    assert!(matches!(receive(&mut channel), Err(ChannelError::Closed)));
+}
+
+#[test]
+fn a_channel_that_has_failed_says_so_again() {
+    for kind in ChannelKind::all() {
+        let [mut one, mut other] = pair(kind);
+        fill(&mut *one);
+        drop(other.receive(&mut Vec::new(), None));
+        drop(other);
+        let begin = Instant::now();
+        let failed =
+            (0..10_000).find_map(|_| one.send(&[7; 4096], soon()).err().filter(ChannelError::is_final));
+        assert!(matches!(failed, Some(ChannelError::Closed)), "{kind}: {failed:?}");
+        assert!(matches!(one.send(b"x", soon()), Err(ChannelError::Closed)), "{kind}");
+        assert!(matches!(one.receive(&mut Vec::new(), soon()), Err(ChannelError::Closed)), "{kind}");
+        assert!(begin.elapsed() < Duration::from_secs(5));
+    }
 }
