@@ -257,6 +257,9 @@ pub struct EngineStatistics {
 /// The read-write transactions of an engine.
 pub type TransactionOf<'s, E> = <<E as Engine>::Session as Session>::Transaction<'s>;
 
+/// The prepared transactions of an engine.
+pub type PreparedOf<'s, E> = <TransactionOf<'s, E> as Write>::Prepared;
+
 /// The snapshot transactions of an engine.
 pub type SnapshotOf<'s, E> = <<E as Engine>::Session as Session>::Snapshot<'s>;
 

@@ -106,7 +106,7 @@ pub use cold_counters::ColdCounters;
 pub use cold_place::ColdPlace;
 pub use committed::Committed;
 pub use counters::{TransactionStatistics, WorkerCounters};
-pub use engine::{Engine, EngineStatistics, ReadOf, SnapshotOf, TransactionOf, WriteOf};
+pub use engine::{Engine, EngineStatistics, PreparedOf, ReadOf, SnapshotOf, TransactionOf, WriteOf};
 #[doc(hidden)]
 pub use failpoint::Failpoint;
 #[doc(hidden)]

@@ -163,6 +163,8 @@ pub enum Error {
     ReadOnly,
     /// A snapshot was asked for, and the database's engine keeps none. Remedy: an ordinary transaction.
     NoSnapshots,
+    /// A transaction was to be prepared, and the database's engine cannot do that. Remedy: [`Silo`](crate::Silo).
+    NoTwoPhaseCommit,
     /// The request was made while its thread was being torn down. Remedy: make it before the thread's main
     /// function returns.
     ThreadEnding,
@@ -305,6 +307,7 @@ impl fmt::Display for Error {
             Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ReadOnly => f.write_str("the database is open for reading only"),
             Error::NoSnapshots => f.write_str("the database's engine has no snapshots"),
+            Error::NoTwoPhaseCommit => f.write_str("the database's engine cannot prepare transactions"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
             Error::JobWaitsForJob => {

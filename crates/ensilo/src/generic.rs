@@ -25,5 +25,6 @@ pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::request::Request;
 pub use crate::session::Session;
+pub use crate::session::prepared::PreparedTransaction;
 pub use crate::table::{Found, Index, IndexScan, Scan, Table};
 pub use crate::transaction::{ReadTransaction, Reader, Snapshot, Transaction, WriteTransaction};

@@ -232,8 +232,8 @@ pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;
 pub use silo::{
-    Database, DynamicScan, DynamicTable, Found, Index, IndexScan, ReadTransaction, Reader, Request, Scan,
-    Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
+    Database, DynamicScan, DynamicTable, Found, Index, IndexScan, PreparedTransaction, ReadTransaction,
+    Reader, Request, Scan, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::ScanFlow;

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "a transaction and the worker that it borrows, in one value")]
 
 pub(crate) mod control;
+pub(crate) mod prepared;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::Silo;
 use ensilo_engine::{Engine, Session as _, TransactionOf};
 
 use self::control::{CancelToken, SessionControl, UnderWay};
+use self::prepared::PreparedTransaction;
 use crate::attempt::{self, RetryPolicy};
 use crate::durability::Ticket;
 use crate::local::ThreadWorker;
@@ -196,6 +198,23 @@ impl<E: Engine> Session<E> {
         // The last two go at the end of this function. The transaction is gone by then, also after a panic.
         let Open { transaction, lease: _lease, under_way: _under_way } = *open;
         transaction.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))
+    }
+
+    /// Votes to commit, as a participant of a two-phase commit does: everything that can fail happens now, and what the transaction has read
+    /// and written stays as it is until the decision, which is made by what this returns. The session can begin another transaction meanwhile.
+    ///
+    /// # Errors
+    /// As [`Session::commit`], whereupon the transaction has ended: the vote to abort. [`Error::NoTwoPhaseCommit`] over an engine that cannot
+    /// prepare transactions: the transaction stays open.
+    pub fn prepare(&mut self) -> Result<PreparedTransaction<E>> {
+        if !E::TWO_PHASE_COMMIT {
+            return Err(Error::NoTwoPhaseCommit);
+        }
+        self.go_on(|_| Ok(()))?;
+        let open = self.open.take().ok_or(Error::NoTransaction)?;
+        let Open { transaction, lease, under_way: _under_way } = *open;
+        let prepared = transaction.prepare().map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
+        Ok(PreparedTransaction::new(prepared, lease, &self.shared))
     }
 
     /// Undoes the transaction.

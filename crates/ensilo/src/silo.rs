@@ -67,6 +67,14 @@ pub type Found<'h, 't, T> = generic::Found<'h, 't, T, Silo>;
 /// Methods: [`generic::Session`].
 pub type Session = generic::Session<Silo>;
 
+/// A transaction that has voted to commit, by [`Session::prepare`], and waits for the decision of a two-phase commit.
+///
+/// It holds back nobody but those that would change what it has read, or meet what it has written. [`generic::PreparedTransaction`] says what it
+/// promises.
+///
+/// Methods: [`generic::PreparedTransaction`].
+pub type PreparedTransaction = generic::PreparedTransaction<Silo>;
+
 /// A serializable read-write transaction, inside [`Database::transact`].
 ///
 /// Pass it to the methods of [`Table`], [`Index`] and [`DynamicTable`]. It sees its own writes. Its reads are

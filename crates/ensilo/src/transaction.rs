@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 
 use crate::Silo;
 use crate::attempt::panics::CaughtPanic;
-use ensilo_engine::{AbortReason, Engine, Read, SnapshotOf, Store, TableId, TransactionOf, Write, WriteOf};
+use ensilo_engine::{
+    AbortReason, Engine, Prepared as _, PreparedOf, Read, SnapshotOf, Store, TableId, TransactionOf, Write,
+    WriteOf,
+};
 use ensilo_epoch::Epoch;
 use ensilo_sync::region::{self, Region};
 
@@ -258,13 +261,17 @@ impl<'t, E: Engine> Transaction<'t, E> {
         let committed = self.inner.raw.commit()?;
         engine.leave();
         let Inner { claims, local, generation, .. } = self.inner;
-        local.records.commit();
-        if let Some(claims) = claims {
-            claims.end_committed();
-        }
-        // After the claims: Q2 of queues.
-        local.queues.report_commit(generation, &mut local.written);
+        note_commit(claims, local, generation);
         Ok(committed.epoch)
+    }
+
+    /// Votes, unless an abort was swallowed.
+    pub(crate) fn prepare(self) -> Result<Prepared<'t, E>, ensilo_engine::Abort> {
+        if let Some(abort) = self.inner.doomed {
+            return Err(abort);
+        }
+        let Inner { raw, claims, local, generation, .. } = self.inner;
+        Ok(Prepared { raw: raw.prepare()?, claims, local, generation })
     }
 
     /// Ends a transaction after its closure has returned `error`, and returns the error that the request ends
@@ -294,6 +301,36 @@ impl<'t, E: Engine> Transaction<'t, E> {
             Err(abort) => Undone::by_abort(abort),
         }
     }
+}
+
+/// A transaction that has voted to commit. Dropping it is the decision to abort.
+pub(crate) struct Prepared<'t, E: Engine> {
+    // Dropped before the claims: Q1 of queues.
+    raw: PreparedOf<'t, E>,
+    claims: Option<Box<HeldClaims>>,
+    local: &'t mut Local<E::Found>,
+    generation: Generation,
+}
+
+impl<E: Engine> Prepared<'_, E> {
+    /// Carries out the decision to commit; returns the epoch that has to be durable before the transaction is.
+    pub(crate) fn commit(self) -> Result<Epoch, ensilo_engine::Abort> {
+        let Prepared { raw, claims, local, generation } = self;
+        let committed = raw.commit()?;
+        note_commit(claims, local, generation);
+        Ok(committed.epoch)
+    }
+}
+
+/// Counts and reports what a transaction has done that has just committed.
+#[inline(always)]
+fn note_commit<F>(claims: Option<Box<HeldClaims>>, local: &mut Local<F>, generation: Generation) {
+    local.records.commit();
+    if let Some(claims) = claims {
+        claims.end_committed();
+    }
+    // After the claims: Q2 of queues.
+    local.queues.report_commit(generation, &mut local.written);
 }
 
 impl<E: Engine> Transaction<'_, E> {

@@ -19,6 +19,7 @@ mod silo {
 
     mod at_the_limit;
     mod every_engine;
+    mod prepared;
     mod silo_alone;
 }
 
