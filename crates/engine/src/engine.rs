@@ -45,6 +45,8 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     const TWO_PHASE_COMMIT: bool = false;
     /// Whether rows leave memory for the [disk](EngineOptions::cold_place) under the memory limit, and come back when they are used.
     const EVICTS: bool = false;
+    /// The most sessions that may have a transaction under way at once: one beyond waits for another to end.
+    const SESSIONS_MAX: usize = usize::MAX;
     /// The longest key in bytes.
     const KEY_LEN_MAX: usize;
 

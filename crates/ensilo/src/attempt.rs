@@ -293,8 +293,9 @@ fn end_snapshot<E: Engine, R>(
         Ok(value) => Ok(Visible { value, epoch }),
         Err(error) => {
             let own = snapshot.own_abort(&error);
+            let is_own_abort = own.is_some();
             let error = own.map_or(error, |abort| shared.explain_read(Error::from_raw(abort)));
-            Err(Box::new(Undone { epoch, ..error.into() }))
+            Err(Box::new(Undone { error, epoch, is_own_abort }))
         }
     }
 }

@@ -24,7 +24,8 @@
 //! However long a snapshot lasts ([`Options::snapshot_age_limit`](crate::Options::snapshot_age_limit), by default a minute), and however
 //! often rows are updated meanwhile, of each row it keeps the version that it sees and no other. So does a read-write transaction that goes
 //! on reading or writing. One that does nothing may keep all versions since it began; so may one that has met an insert which it does not
-//! see, and each where rows may leave memory.
+//! see, and each where rows may leave memory. A row that was deleted since it began, and is not there again, keeps its place in the table and in
+//! the indexes until it ends, with some 200 bytes; so does an entry of an index whose row has moved to another one.
 //!
 //! With a [memory limit](crate::Options::memory_limit_bytes) that is smaller than the data, a database in a directory goes on: rows that nobody
 //! has used lately leave memory for the disk, and a transaction that needs one reads it back. How many that are is in the

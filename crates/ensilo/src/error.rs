@@ -163,6 +163,9 @@ pub enum Error {
     ReadOnly,
     /// A snapshot was asked for, and the database's engine keeps none. Remedy: an ordinary transaction.
     NoSnapshots,
+    /// So many transactions are open, or threads use the database, that the engine has no place for another one: over
+    /// [`ermia`](crate::ermia) some 65,000. Remedy: end some of the transactions that are open.
+    TooManyTransactions,
     /// A transaction was to be prepared, and the database's engine cannot do that. Remedy: [`Silo`](crate::Silo).
     NoTwoPhaseCommit,
     /// The request was made while its thread was being torn down. Remedy: make it before the thread's main
@@ -307,6 +310,7 @@ impl fmt::Display for Error {
             Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ReadOnly => f.write_str("the database is open for reading only"),
             Error::NoSnapshots => f.write_str("the database's engine has no snapshots"),
+            Error::TooManyTransactions => f.write_str("the database's engine has no place for another transaction"),
             Error::NoTwoPhaseCommit => f.write_str("the database's engine cannot prepare transactions"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),

@@ -119,7 +119,7 @@ impl<E: Engine> Session<E> {
     ///
     /// # Errors
     /// [`Error::NestedRequest`] when one is open; [`Error::Closed`]; [`Error::DeadlineExceeded`],
-    /// [`Error::Cancelled`].
+    /// [`Error::Cancelled`]; [`Error::TooManyTransactions`].
     pub fn begin(&mut self) -> Result<()> {
         if self.is_open() {
             return Err(Error::NestedRequest);

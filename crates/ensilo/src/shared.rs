@@ -27,6 +27,9 @@ use crate::row_ids::RowIdSource;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Error, Result};
 
+/// So many sessions of the engine are used by others than workers, or are about to be, at most: for the catalog, collection, openings.
+const OTHER_SESSIONS_MAX: usize = 512;
+
 /// So many slots may be registered before those that are gone are looked for.
 const REGISTERED_MIN: usize = 16;
 
@@ -113,6 +116,7 @@ impl<E: Engine> DatabaseShared<E> {
 
     /// Makes a slot for the calling thread or for sessions, which is closed with the database.
     fn new_slot(&self) -> Result<Arc<Slot<ThreadWorker<E>>>> {
+        self.check_has_place()?;
         let mut worker = self.new_worker()?;
         let counters = worker.raw.counters();
         let slot = Arc::new(Slot::new(worker));
@@ -126,6 +130,19 @@ impl<E: Engine> DatabaseShared<E> {
         }
         slots.registered.push(Arc::new(WatchedSlot::new(&slot, counters)));
         Ok(slot)
+    }
+
+    /// Checks whether the engine has a place for one more worker: each may have a transaction under way.
+    fn check_has_place(&self) -> Result<()> {
+        let workers_max = E::SESSIONS_MAX.saturating_sub(OTHER_SESSIONS_MAX);
+        let mut slots = self.lock_slots();
+        if slots.registered.len() >= workers_max {
+            slots.registered.retain(|watched| watched.slot.strong_count() > 0);
+            if slots.registered.len() >= workers_max {
+                return Err(Error::TooManyTransactions);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the slots of all threads and sessions.

@@ -249,6 +249,23 @@ fn readers_read_more_than_fits_and_leave_it_where_it_is() {
     rows(by_key.unwrap().into_iter().flatten().collect());
 }
 
+/// It waits for rows to leave memory, as other requests do.
+#[test]
+fn a_read_while_rows_are_loaded_waits_for_memory() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_rows(&disk);
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    for _ in 0..3 {
+        let options = limited().answer_while_loading(true);
+        let db: Database =
+            options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
+        let accounts: Accounts = db.open_table().unwrap();
+        assert_eq!(db.read(|tx| accounts.scan().count(tx)).unwrap(), ROWS as usize);
+        db.close().unwrap();
+    }
+}
+
 #[test]
 fn a_stale_read_keeps_nothing_of_the_rows_that_it_passes() {
     // 40 bytes of each row would take more than the limit, however it is read.

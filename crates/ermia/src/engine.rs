@@ -124,6 +124,7 @@ impl<I: Isolation> Ermia<I> {
 // SAFETY: an engine keeps its epochs, and a session's participant is one of these.
 unsafe impl<I: Isolation> Engine for Ermia<I> {
     const EVICTS: bool = true;
+    const SESSIONS_MAX: usize = crate::stamp::SLOTS;
     const LOGS_OPERATIONS: bool = true;
     const KEY_LEN_MAX: usize = ensilo_index::KEY_LEN_MAX;
 

@@ -12,6 +12,7 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::atomic::Ordering;
 
+use crate::deletions::{Deletion, DeletionEnd, Deletions};
 use crate::isolation::{Certificates, Isolation};
 use crate::long_readers::Fate;
 use crate::oid_array::{DEAD, Oid};
@@ -24,20 +25,11 @@ use crate::version::Version;
 /// What a transaction frees at most when it begins.
 const BUDGET: usize = 64;
 
-/// A record that was deleted.
-#[derive(Debug)]
-struct Deletion<I: Isolation> {
-    store: NonNull<ErmiaStore>,
-    oid: Oid,
-    key: Box<[u8]>,
-    version: Version<I>,
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Garbage<I: Isolation> {
     overwritten: OverwrittenVersions<I>,
-    deletions: VecDeque<(Stamp, Deletion<I>)>,
+    deletions: Deletions<I>,
     /// Versions that nothing leads to any more, each with the epoch since which that is so.
     retired: VecDeque<(Epoch, Version<I>)>,
     /// Identifiers of records that are gone, each with the epoch in which it was.
@@ -53,7 +45,7 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn new() -> Self {
         Garbage {
             overwritten: OverwrittenVersions::new(),
-            deletions: VecDeque::new(),
+            deletions: Deletions::new(),
             retired: VecDeque::new(),
             dead: VecDeque::new(),
             free: Vec::new(),
@@ -76,7 +68,7 @@ impl<I: Isolation> Garbage<I> {
         counters: &WorkerCounters,
     ) {
         counters.unhook_waits();
-        self.deletions.push_back((stamp, Deletion { store, oid, key: key.into(), version }));
+        self.deletions.add(Deletion { stamp, store, oid, key: key.into(), version });
     }
 
     /// Returns whether there is nothing to free, now or later.
@@ -102,12 +94,10 @@ impl<I: Isolation> Garbage<I> {
             || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
     }
 
-    /// Returns whether a version or a deletion can be freed that every transaction is past.
+    /// Returns whether a version can be freed that every transaction is past, or a deletion may end.
     #[inline]
     fn has_ripe_versions(&self, shared: &ErmiaShared) -> bool {
-        let horizon = shared.horizon.get();
-        self.overwritten.has_before(horizon)
-            || self.deletions.front().is_some_and(|(stamp, _)| *stamp < horizon)
+        self.overwritten.has_before(shared.horizon.get()) || self.deletions.are_ripe(&shared.horizon)
     }
 
     /// Frees a bounded amount. The caller is pinned, and has begun.
@@ -115,14 +105,14 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn collect(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
         let _epochs = crate::region::epochs();
         self.free_overwritten(shared, guard, counters);
-        let horizon = shared.horizon.get();
-        for _ in 0..BUDGET {
-            let Some((stamp, deletion)) = self.deletions.pop_front_if(|(stamp, _)| *stamp < horizon) else {
-                break;
-            };
+        let mut deletions = std::mem::replace(&mut self.deletions, Deletions::new());
+        deletions.go_over(&shared.horizon, BUDGET, |deletion, end| {
             counters.unhook_ended();
-            self.take_out(shared, guard, (stamp, &deletion), counters);
-        }
+            if end == DeletionEnd::Past {
+                self.take_out(shared, guard, &deletion, counters);
+            }
+        });
+        self.deletions = deletions;
         let look_horizon = shared.horizon.look_horizon();
         for _ in 0..BUDGET {
             let retired = self.retired.pop_front_if(|(epoch, _)| *epoch < look_horizon);
@@ -162,7 +152,7 @@ impl<I: Isolation> Garbage<I> {
         &mut self,
         shared: &ErmiaShared,
         guard: &Guard<'_>,
-        (stamp, deletion): (Stamp, &Deletion<I>),
+        deletion: &Deletion<I>,
         counters: &WorkerCounters,
     ) {
         // SAFETY: the engine keeps all of its stores.
@@ -172,7 +162,7 @@ impl<I: Isolation> Garbage<I> {
         }
         let (slot, word) = (store.slot(deletion.oid), deletion.version.to_word());
         // Acquire: [head]. Another version may lie where the deletion did: it has another stamp.
-        if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(stamp) {
+        if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(deletion.stamp) {
             return;
         }
         let remove = || {
@@ -186,7 +176,7 @@ impl<I: Isolation> Garbage<I> {
                 store.index().remove_if(
                     &deletion.key,
                     deletion.oid.index_value(),
-                    stamp.max(readers).get(),
+                    deletion.stamp.max(readers).get(),
                     guard,
                     |_| true,
                 );
@@ -195,7 +185,7 @@ impl<I: Isolation> Garbage<I> {
         };
         let is_dead = if I::RECORDS_HISTORY {
             // Who has found the slot dead, and asks for the deletion, waits until it is noted.
-            shared.recorded_removals.note((store.id(), deletion.key.clone()), stamp.tid(), remove)
+            shared.recorded_removals.note((store.id(), deletion.key.clone()), deletion.stamp.tid(), remove)
         } else {
             remove().0
         };

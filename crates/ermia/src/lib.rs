@@ -35,6 +35,7 @@ mod checkpoint;
 mod cold;
 mod commit;
 mod context;
+mod deletions;
 mod dropped_store;
 mod engine;
 mod garbage;

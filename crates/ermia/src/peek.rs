@@ -1,4 +1,5 @@
-//! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own.
+//! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own. A row that was changed since the transaction
+//! began is passed over: it would not be found as it was looked at, and to write it would fail.
 
 use std::ops::ControlFlow;
 
@@ -44,6 +45,11 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         }
     }
 
+    /// Returns whether a version was committed before this transaction began, or is its own.
+    fn sees(&self, version: Version<I>) -> bool {
+        version.sight(&self.shared.table, self.begin, Some(self.id)) != Sight::Invisible
+    }
+
     /// Returns whether a version is committed, or this transaction's own.
     fn is_in_force(&self, version: Version<I>) -> bool {
         version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) != Sight::Invisible
@@ -76,11 +82,11 @@ where
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         // SAFETY: the value was read from the store's index, under a pin.
         match self.transaction.newest_row(self.store, unsafe { Oid::from_index_value(value) }) {
-            Ok(Some(version)) => {
+            Ok(Some(version)) if self.transaction.sees(version) => {
                 let value = (self.decode)(key, version.row());
                 (self.each)(value)
             }
-            Ok(None) => ControlFlow::Continue(()),
+            Ok(_) => ControlFlow::Continue(()),
             Err(reason) => {
                 self.failed = Some(reason);
                 ControlFlow::Break(())

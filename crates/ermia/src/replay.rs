@@ -10,6 +10,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use ensilo_engine::{
     Engine, NewStoreError, ROW_LEN_MAX, Recovered, RecoveredStore, Replayer, Store as _, StoredRow, TableId,
@@ -50,9 +52,12 @@ pub struct ReplayWorker<'r> {
 }
 
 /// How often memory is looked for once no rows are left that could leave it, and in all: a large row that is read back to be replaced by a larger
-/// one may be all that can leave, again and again.
-const ATTEMPTS_WITHOUT_ROWS: u32 = 3;
+/// one may be all that can leave, again and again. Without rows, others who replay may be about to make use of what has left: they get a while,
+/// a longer one each time, half a second together.
+const ATTEMPTS_WITHOUT_ROWS: u32 = 12;
 const ATTEMPTS_MAX: u32 = 1000;
+const WAIT_WITHOUT_ROWS: Duration = Duration::from_millis(1);
+const WAIT_DOUBLINGS_MAX: u32 = 6;
 
 /// What a worker leaves to do until everything is replayed, and what it has found out.
 #[derive(Debug, Default)]
@@ -120,11 +125,14 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
         guard: &Guard<'_>,
         mut put: impl FnMut() -> Result<R, ReplayError>,
     ) -> Result<R, ReplayError> {
-        let mut without_rows_left = if self.engine.shared.cold.is_some() { ATTEMPTS_WITHOUT_ROWS } else { 0 };
+        let mut without_rows = if self.engine.shared.cold.is_some() { 0 } else { ATTEMPTS_WITHOUT_ROWS };
         for _ in 0..ATTEMPTS_MAX {
             match put() {
-                Err(ReplayError::OutOfMemory) if without_rows_left > 0 => {
-                    without_rows_left -= u32::from(!self.make_room(guard));
+                Err(ReplayError::OutOfMemory) if without_rows < ATTEMPTS_WITHOUT_ROWS => {
+                    if !self.make_room(guard) {
+                        thread::sleep(WAIT_WITHOUT_ROWS * (1 << without_rows.min(WAIT_DOUBLINGS_MAX)));
+                        without_rows += 1;
+                    }
                 }
                 outcome => return outcome.map_err(|error| self.explain(error)),
             }

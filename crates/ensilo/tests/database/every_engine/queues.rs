@@ -13,6 +13,7 @@ use std::{future::Future, pin::Pin};
 
 use ensilo::{AbortReason, Arrivals, Error, Result, Row, Text, Value};
 
+use super::super::SEES_LATER_COMMITS;
 use super::submit::block_on;
 use super::{Account, Balance, Database, Table, Transaction, Visits, account, owner, quick, with_accounts};
 
@@ -118,6 +119,28 @@ fn consumers_that_wait_take_all_that_producers_insert() {
     all.sort_unstable();
     assert!(all.into_iter().eq(0..PRODUCERS * JOBS), "each is taken once");
     assert!(conflicts(&db) <= PRODUCERS * JOBS / 100, "{} conflicts", conflicts(&db));
+}
+
+/// Over an engine that reads as of the begin, the row that has come since is not there for the transaction.
+#[test]
+fn a_row_that_has_come_before_the_one_taken_is_no_conflict() {
+    for reads_first in [false, true] {
+        let (db, jobs) = with_jobs(0);
+        [10, 20].into_iter().for_each(|id| insert(&db, &jobs, id));
+        let mut session = db.begin().unwrap();
+        if reads_first {
+            jobs.get(&mut session, 20).unwrap();
+        }
+        insert(&db, &jobs, 5);
+        let (taken, _) = jobs.scan().take_first(&mut session).unwrap().unwrap();
+        session.commit().unwrap();
+        assert_eq!(taken, if SEES_LATER_COMMITS { 5 } else { 10 });
+        let mut session = db.begin().unwrap();
+        insert(&db, &jobs, 3);
+        let by_urgency = jobs.index::<(Reverse<u32>, u64)>("by_urgency").unwrap();
+        assert!(by_urgency.scan().take_first(&mut session).unwrap().is_some());
+        session.commit().unwrap();
+    }
 }
 
 #[test]
