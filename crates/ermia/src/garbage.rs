@@ -29,11 +29,9 @@ const BUDGET: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Garbage<I: Isolation> {
     overwritten: OverwrittenVersions<I>,
-    deletions: Deletions<I>,
-    /// Versions that nothing leads to any more, each with the epoch since which that is so.
-    retired: VecDeque<(Epoch, Version<I>)>,
-    /// Identifiers of records that are gone, each with the epoch in which it was.
-    dead: VecDeque<(Epoch, NonNull<ErmiaStore>, Oid)>,
+    /// In a box: models run on small stacks.
+    deletions: Box<Deletions<I>>,
+    unreachable: Unreachable<I>,
     /// Identifiers that may be used, by store.
     free: Vec<(NonNull<ErmiaStore>, Vec<Oid>)>,
 }
@@ -45,9 +43,8 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn new() -> Self {
         Garbage {
             overwritten: OverwrittenVersions::new(),
-            deletions: Deletions::new(),
-            retired: VecDeque::new(),
-            dead: VecDeque::new(),
+            deletions: Box::new(Deletions::new()),
+            unreachable: Unreachable { versions: VecDeque::new(), records: VecDeque::new() },
             free: Vec::new(),
         }
     }
@@ -75,14 +72,14 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn is_empty(&self) -> bool {
         self.overwritten.is_empty()
             && self.deletions.is_empty()
-            && self.retired.is_empty()
-            && self.dead.is_empty()
+            && self.unreachable.versions.is_empty()
+            && self.unreachable.records.is_empty()
     }
 
     /// Returns how many versions wait for those who may have found them.
     #[cfg(all(test, loom))]
     pub(crate) fn retired_len(&self) -> usize {
-        self.retired.len()
+        self.unreachable.versions.len()
     }
 
     /// Returns whether something can be freed.
@@ -90,8 +87,7 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn is_ripe(&self, shared: &ErmiaShared) -> bool {
         self.has_ripe_versions(shared)
             || self.overwritten.may_be_in_the_way(&shared.horizon)
-            || self.retired.front().is_some_and(|(epoch, _)| *epoch < shared.horizon.look_horizon())
-            || self.dead.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
+            || self.unreachable.are_ripe(shared)
     }
 
     /// Returns whether a version can be freed that every transaction is past, or a deletion may end.
@@ -105,24 +101,23 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn collect(&mut self, shared: &ErmiaShared, guard: &Guard<'_>, counters: &WorkerCounters) {
         let _epochs = crate::region::epochs();
         self.free_overwritten(shared, guard, counters);
-        let mut deletions = std::mem::replace(&mut self.deletions, Deletions::new());
-        deletions.go_over(&shared.horizon, BUDGET, |deletion, end| {
+        let unreachable = &mut self.unreachable;
+        self.deletions.go_over(&shared.horizon, BUDGET, |deletion, end| {
             counters.unhook_ended();
             if end == DeletionEnd::Past {
-                self.take_out(shared, guard, &deletion, counters);
+                unreachable.take_out(shared, guard, &deletion, counters);
             }
         });
-        self.deletions = deletions;
         let look_horizon = shared.horizon.look_horizon();
         for _ in 0..BUDGET {
-            let retired = self.retired.pop_front_if(|(epoch, _)| *epoch < look_horizon);
+            let retired = self.unreachable.versions.pop_front_if(|(epoch, _)| *epoch < look_horizon);
             let Some((_, version)) = retired else { break };
             // SAFETY: it was retired: whoever may have found it has ceased to look since.
             unsafe { free(version, guard, counters) }
         }
         let memory_horizon = shared.epochs.memory_horizon();
         for _ in 0..BUDGET {
-            let dead = self.dead.pop_front_if(|(epoch, ..)| *epoch < memory_horizon);
+            let dead = self.unreachable.records.pop_front_if(|(epoch, ..)| *epoch < memory_horizon);
             let Some((_, store, oid)) = dead else { break };
             self.free_list(store).push(oid);
         }
@@ -139,12 +134,75 @@ impl<I: Isolation> Garbage<I> {
         if !self.overwritten.may_be_in_the_way(&shared.horizon) {
             return;
         }
-        let retired = &mut self.retired;
+        let retired = &mut self.unreachable.versions;
         self.overwritten.clear_the_way(shared, BUDGET, |version, fate| match fate {
             // SAFETY: as above.
             Fate::Free => unsafe { free(version, guard, counters) },
             _ => retired.push_back((guard.participant().retire_epoch(), version)),
         });
+    }
+
+    /// Frees a version once nobody looks at it any more that may have found it.
+    ///
+    /// # Safety
+    /// Nothing leads to the version any more, and it is retired only this once.
+    pub(crate) unsafe fn retire(
+        &mut self,
+        guard: &Guard<'_>,
+        version: Version<I>,
+        counters: &WorkerCounters,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { self.unreachable.retire(guard, version, counters) }
+    }
+
+    /// A record is dead and has left its index: its identifier can be used again, once nobody is left who may have found it.
+    pub(crate) fn bury(&mut self, guard: &Guard<'_>, store: NonNull<ErmiaStore>, oid: Oid) {
+        self.unreachable.bury(guard, store, oid);
+    }
+
+    /// Takes over an identifier that nobody else has seen.
+    pub(crate) fn give_back(&mut self, store: &ErmiaStore, oid: Oid) {
+        self.free_list(NonNull::from(store)).push(oid);
+    }
+
+    /// Returns an identifier that is not in use. Its slot holds nothing, or is dead.
+    #[inline]
+    pub(crate) fn take_oid(&mut self, store: &ErmiaStore) -> Result<Oid, OutOfMemory> {
+        let _indirection = crate::region::indirection();
+        let free = self.free_list(NonNull::from(store));
+        if let Some(oid) = free.pop() {
+            return Ok(oid);
+        }
+        free.extend(store.records().take_block()?.rev());
+        Ok(free.remove(free.len() - 1))
+    }
+
+    fn free_list(&mut self, store: NonNull<ErmiaStore>) -> &mut Vec<Oid> {
+        let at = self.free.iter().position(|(of, _)| *of == store).unwrap_or_else(|| {
+            // SAFETY: the engine keeps all of its stores.
+            self.free.retain(|(of, _)| !unsafe { of.as_ref() }.is_dropped());
+            self.free.push((store, Vec::new()));
+            self.free.len() - 1
+        });
+        &mut self.free[at].1
+    }
+}
+
+/// What nothing leads to any more.
+#[derive(Debug)]
+struct Unreachable<I: Isolation> {
+    /// Versions, each with the epoch since which that is so.
+    versions: VecDeque<(Epoch, Version<I>)>,
+    /// Identifiers of records that are gone, each with the epoch in which it was.
+    records: VecDeque<(Epoch, NonNull<ErmiaStore>, Oid)>,
+}
+
+impl<I: Isolation> Unreachable<I> {
+    #[inline]
+    fn are_ripe(&self, shared: &ErmiaShared) -> bool {
+        self.versions.front().is_some_and(|(epoch, _)| *epoch < shared.horizon.look_horizon())
+            || self.records.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
     }
 
     /// Takes a deleted record out of its index, unless it has a newer version by now.
@@ -196,50 +254,15 @@ impl<I: Isolation> Garbage<I> {
         }
     }
 
-    /// Frees a version once nobody looks at it any more that may have found it.
-    ///
     /// # Safety
-    /// Nothing leads to the version any more, and it is retired only this once.
-    pub(crate) unsafe fn retire(
-        &mut self,
-        guard: &Guard<'_>,
-        version: Version<I>,
-        counters: &WorkerCounters,
-    ) {
+    /// As [`Garbage::retire`].
+    unsafe fn retire(&mut self, guard: &Guard<'_>, version: Version<I>, counters: &WorkerCounters) {
         counters.version_kept(version.record().block().1.size());
-        self.retired.push_back((guard.participant().retire_epoch(), version));
+        self.versions.push_back((guard.participant().retire_epoch(), version));
     }
 
-    /// A record is dead and has left its index: its identifier can be used again, once nobody is left who may have found it.
-    pub(crate) fn bury(&mut self, guard: &Guard<'_>, store: NonNull<ErmiaStore>, oid: Oid) {
-        self.dead.push_back((guard.participant().retire_epoch(), store, oid));
-    }
-
-    /// Takes over an identifier that nobody else has seen.
-    pub(crate) fn give_back(&mut self, store: &ErmiaStore, oid: Oid) {
-        self.free_list(NonNull::from(store)).push(oid);
-    }
-
-    /// Returns an identifier that is not in use. Its slot holds nothing, or is dead.
-    #[inline]
-    pub(crate) fn take_oid(&mut self, store: &ErmiaStore) -> Result<Oid, OutOfMemory> {
-        let _indirection = crate::region::indirection();
-        let free = self.free_list(NonNull::from(store));
-        if let Some(oid) = free.pop() {
-            return Ok(oid);
-        }
-        free.extend(store.records().take_block()?.rev());
-        Ok(free.remove(free.len() - 1))
-    }
-
-    fn free_list(&mut self, store: NonNull<ErmiaStore>) -> &mut Vec<Oid> {
-        let at = self.free.iter().position(|(of, _)| *of == store).unwrap_or_else(|| {
-            // SAFETY: the engine keeps all of its stores.
-            self.free.retain(|(of, _)| !unsafe { of.as_ref() }.is_dropped());
-            self.free.push((store, Vec::new()));
-            self.free.len() - 1
-        });
-        &mut self.free[at].1
+    fn bury(&mut self, guard: &Guard<'_>, store: NonNull<ErmiaStore>, oid: Oid) {
+        self.records.push_back((guard.participant().retire_epoch(), store, oid));
     }
 }
 
