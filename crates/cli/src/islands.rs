@@ -74,7 +74,7 @@ pub(crate) struct ChannelsArguments {
     #[arg(long, value_name = "KIND", value_delimiter = ',', default_values_t = ChannelKind::all())]
     kinds: Vec<ChannelKind>,
 
-    /// The length of a message
+    /// The length of a message, up to 32768
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = message_bytes)]
     message_bytes: usize,
 

@@ -7,18 +7,18 @@
 //! # Source
 //! Islands (VLDB Journal) §3 and figure 2 for what the operating system offers, §6.4 for shared memory.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod bytes;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod connect;
 mod frame;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod memory;
 mod ring;
 mod sleep;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod stream;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod wait;
 mod words;
 
@@ -27,7 +27,7 @@ use std::io;
 use std::str::FromStr;
 use std::time::Instant;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 pub use connect::connect;
 pub use frame::MESSAGE_BYTES_MAX;
 
@@ -147,4 +147,49 @@ pub trait Channel: Send + fmt::Debug {
     /// # Errors
     /// See [`ChannelError`].
     fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+}
+
+/// What carries messages to the other end, and is not used any more once it has failed for good.
+#[cfg(not(loom))]
+trait Transport: Send + fmt::Debug {
+    /// See [`Channel::send`]; the message is not too long.
+    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
+
+    /// See [`Channel::receive`].
+    fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+}
+
+/// One end of a channel over a transport.
+#[cfg(not(loom))]
+#[derive(Debug)]
+struct Endpoint<T> {
+    transport: T,
+    has_failed: bool,
+}
+
+#[cfg(not(loom))]
+impl<T: Transport> Endpoint<T> {
+    fn new(transport: T) -> Self {
+        Endpoint { transport, has_failed: false }
+    }
+
+    fn check(&self) -> Result<(), ChannelError> {
+        if self.has_failed { Err(ChannelError::Closed) } else { Ok(()) }
+    }
+}
+
+#[cfg(not(loom))]
+impl<T: Transport> Channel for Endpoint<T> {
+    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return Err(ChannelError::TooLong(message.len()));
+        }
+        self.check()?;
+        self.transport.put_in(message, deadline).inspect_err(|error| self.has_failed = error.is_final())
+    }
+
+    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        self.check()?;
+        self.transport.take_out(message, deadline).inspect_err(|error| self.has_failed = error.is_final())
+    }
 }

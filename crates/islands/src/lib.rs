@@ -13,15 +13,15 @@ mod affinity;
 mod binding;
 mod channel;
 mod placement;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod round_trips;
 mod topology;
 
 pub use binding::{BindError, bind_this_thread};
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 pub use channel::connect;
 pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};
 pub use topology::{Core, CpuId, NodeId, Regular, Topology, TopologyError};

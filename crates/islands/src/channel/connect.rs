@@ -17,10 +17,10 @@ use rustix::net::{
 };
 
 use super::bytes::Bytes;
-use super::memory::{Inbox, MemoryChannel};
-use super::stream::StreamChannel;
+use super::memory::{Inbox, MemoryTransport};
+use super::stream::StreamTransport;
 use super::wait::{has_passed, wait_for};
-use super::{Channel, ChannelError, ChannelKind};
+use super::{Channel, ChannelError, ChannelKind, Endpoint};
 
 /// What the ends say to each other first; the last byte is the kind.
 const GREETING: [u8; 7] = *b"ensilo1";
@@ -77,7 +77,7 @@ pub fn connect(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Channel>, 
         }
         ChannelKind::Tcp => Bytes::Socket(meeting.connect_loopback()?.into()),
     };
-    Ok(Box::new(StreamChannel::new(bytes)))
+    Ok(Box::new(Endpoint::new(StreamTransport::new(bytes))))
 }
 
 /// What an end knows while it meets the other one.
@@ -91,7 +91,7 @@ impl Meeting {
     fn share_memory(self) -> Result<Box<dyn Channel>, ChannelError> {
         let own = Inbox::new()?;
         let [other] = self.exchange_files([own.file()])?;
-        Ok(Box::new(MemoryChannel::new(own, Inbox::from_other(other)?, self.link)))
+        Ok(Box::new(Endpoint::new(MemoryTransport::new(own, Inbox::from_other(other)?, self.link))))
     }
 
     /// Returns a connection over the loopback device: the end with the smaller port waits for the other one.

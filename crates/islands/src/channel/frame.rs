@@ -13,14 +13,14 @@
 use crc_fast::{CrcAlgorithm, checksum};
 
 /// The most bytes that a message may have.
-pub const MESSAGE_BYTES_MAX: usize = if cfg!(any(loom, shuttle)) { 16 } else { 32 << 10 };
+pub const MESSAGE_BYTES_MAX: usize = if cfg!(loom) { 16 } else { 32 << 10 };
 
 /// What stands in front of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header(pub(super) u64);
 
 impl Header {
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(loom))]
     pub(super) const BYTES: usize = size_of::<u64>();
 
     /// Returns the header of a message, which is not too long, with this number.
@@ -50,7 +50,7 @@ fn checksum_of(message: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, message) as u32
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

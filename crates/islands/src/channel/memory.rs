@@ -19,7 +19,7 @@ use super::ring::{self, Broken, RingReceiver, RingSender};
 use super::sleep::{Sleeps, Wakeups};
 use super::wait::{has_passed, wait_for};
 use super::words::{MemoryFile, SharedWords};
-use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use super::{ChannelError, Transport};
 
 /// Where the word is that counts the receiver's sleeps.
 const SLEEP: usize = ring::WORDS;
@@ -68,7 +68,7 @@ impl Inbox {
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct MemoryChannel {
+pub(super) struct MemoryTransport {
     receiver: RingReceiver,
     sender: RingSender,
     sleeps: Sleeps,
@@ -77,7 +77,6 @@ pub(super) struct MemoryChannel {
     other: Inbox,
     /// Carries bytes that wake, and ends when the other end does.
     link: UnixStream,
-    is_broken: bool,
 }
 
 impl From<Broken> for ChannelError {
@@ -86,9 +85,9 @@ impl From<Broken> for ChannelError {
     }
 }
 
-impl MemoryChannel {
+impl MemoryTransport {
     pub(super) fn new(own: Inbox, other: Inbox, link: UnixStream) -> Self {
-        MemoryChannel {
+        MemoryTransport {
             receiver: RingReceiver::new(own.words.clone(), 0),
             sender: RingSender::new(other.words.clone(), 0),
             sleeps: Sleeps::default(),
@@ -96,19 +95,7 @@ impl MemoryChannel {
             own,
             other,
             link,
-            is_broken: false,
         }
-    }
-
-    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if !self.sender.try_send(message)? {
-            self.put_in_when_there_is_room(message, deadline)?;
-        }
-        if self.wakeups.are_due(self.other.sleep_word()) {
-            // Where there is no room for the byte, others are there that wake; where nobody reads it, the next wait finds that out.
-            let _ = send(&self.link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-        }
-        Ok(())
     }
 
     #[cold]
@@ -135,6 +122,35 @@ impl MemoryChannel {
         Ok(())
     }
 
+    /// Sleeps until the other end wakes this one.
+    ///
+    /// # Errors
+    /// [`ChannelError::TimedOut`]; [`ChannelError::Closed`] when the other end is.
+    #[cold]
+    fn wait_for_link(&self, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        wait_for([(self.link.as_fd(), PollFlags::IN)], deadline)?;
+        // The bytes say nothing more: messages are looked for after this.
+        match read_socket(&self.link, &mut [0; 64]) {
+            Ok(0) => Err(ChannelError::Closed),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Transport for MemoryTransport {
+    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if !self.sender.try_send(message)? {
+            self.put_in_when_there_is_room(message, deadline)?;
+        }
+        if self.wakeups.are_due(self.other.sleep_word()) {
+            // Where there is no room for the byte, others are there that wake; where nobody reads it, the next wait finds that out.
+            let _ = send(&self.link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        Ok(())
+    }
+
     fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
         loop {
             for _ in 0..LOOKS {
@@ -157,44 +173,9 @@ impl MemoryChannel {
             }
         }
     }
-
-    /// Sleeps until the other end wakes this one.
-    ///
-    /// # Errors
-    /// [`ChannelError::TimedOut`]; [`ChannelError::Closed`] when the other end is.
-    #[cold]
-    fn wait_for_link(&self, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        wait_for([(self.link.as_fd(), PollFlags::IN)], deadline)?;
-        // The bytes say nothing more: messages are looked for after this.
-        match read_socket(&self.link, &mut [0; 64]) {
-            Ok(0) => Err(ChannelError::Closed),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
-impl Channel for MemoryChannel {
-    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if message.len() > MESSAGE_BYTES_MAX {
-            return Err(ChannelError::TooLong(message.len()));
-        }
-        if self.is_broken {
-            return Err(ChannelError::Closed);
-        }
-        self.put_in(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
-    }
-
-    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if self.is_broken {
-            return Err(ChannelError::Closed);
-        }
-        self.take_out(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
-    }
-}
-
-impl Drop for MemoryChannel {
+impl Drop for MemoryTransport {
     fn drop(&mut self) {
         // The other end finds out also where somebody else holds this socket as well.
         let _ = shutdown(&self.link, Shutdown::Both);

@@ -27,7 +27,7 @@ use super::frame::Header;
 use super::words::SharedWords;
 
 /// The words for frames, a power of two, and more than the longest message takes.
-const RING_WORDS: usize = if cfg!(any(loom, shuttle)) { 4 } else { 8 << 10 };
+const RING_WORDS: usize = if cfg!(loom) { 4 } else { 8 << 10 };
 const _: () =
     assert!(RING_WORDS.is_power_of_two() && frame_words(super::frame::MESSAGE_BYTES_MAX) <= RING_WORDS);
 
@@ -190,6 +190,6 @@ impl RingReceiver {
 #[path = "ring/model.rs"]
 mod model;
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(loom)))]
 #[path = "ring/tests.rs"]
 mod tests;

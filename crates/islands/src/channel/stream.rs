@@ -9,13 +9,13 @@ use rustix::event::PollFlags;
 use super::bytes::Bytes;
 use super::frame::Header;
 use super::wait::{has_passed, wait_for};
-use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use super::{ChannelError, Transport};
 
 /// How many bytes are read at once, at most: more than the longest frame has.
 const READ_BYTES: usize = 64 << 10;
 
 /// See the module's documentation.
-pub(super) struct StreamChannel {
+pub(super) struct StreamTransport {
     bytes: Bytes,
     /// What was read and is not received yet lies from `begin` to `end`.
     buffer: Box<[u8]>,
@@ -26,32 +26,21 @@ pub(super) struct StreamChannel {
     written: usize,
     sent: u64,
     received: u64,
-    is_broken: bool,
 }
 
-impl StreamChannel {
+impl StreamTransport {
     pub(super) fn new(bytes: Bytes) -> Self {
         let buffer = vec![0; READ_BYTES].into();
-        let (unsent, written, is_broken) = (Vec::new(), 0, false);
-        StreamChannel { bytes, buffer, begin: 0, end: 0, unsent, written, sent: 0, received: 0, is_broken }
-    }
-
-    /// Writes the message as far as there is room for it, at least its first byte.
-    fn write(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        while !self.unsent.is_empty() {
-            self.wait_and_flush(deadline)?;
+        StreamTransport {
+            bytes,
+            buffer,
+            begin: 0,
+            end: 0,
+            unsent: Vec::new(),
+            written: 0,
+            sent: 0,
+            received: 0,
         }
-        self.unsent.extend_from_slice(&Header::of(message, self.sent).0.to_le_bytes());
-        self.unsent.extend_from_slice(message);
-        self.flush()?;
-        while !self.unsent.is_empty() && self.written == 0 {
-            if let Err(error) = self.wait_and_flush(deadline) {
-                self.unsent.clear();
-                return Err(error);
-            }
-        }
-        self.sent += 1;
-        Ok(())
     }
 
     /// Writes what is unsent, as far as there is room.
@@ -76,25 +65,6 @@ impl StreamChannel {
         self.flush()?;
         let is_in_vain = self.written == written && !self.unsent.is_empty();
         if is_in_vain && has_passed(deadline) { Err(ChannelError::TimedOut) } else { Ok(()) }
-    }
-
-    fn read_message(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        while !self.take(message)? {
-            if self.read()? {
-                continue;
-            }
-            self.flush()?;
-            if has_passed(deadline) {
-                return Err(ChannelError::TimedOut);
-            }
-            let reader = (self.bytes.reader(), PollFlags::IN);
-            if self.unsent.is_empty() {
-                wait_for([reader], deadline)?;
-            } else {
-                wait_for([reader, (self.bytes.writer(), PollFlags::OUT)], deadline)?;
-            }
-        }
-        Ok(())
     }
 
     /// Takes a message from what was read; `false` when there is none as a whole.
@@ -128,29 +98,49 @@ impl StreamChannel {
     }
 }
 
-impl Channel for StreamChannel {
-    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if message.len() > MESSAGE_BYTES_MAX {
-            return Err(ChannelError::TooLong(message.len()));
+impl Transport for StreamTransport {
+    /// Writes the message as far as there is room for it, at least its first byte.
+    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        while !self.unsent.is_empty() {
+            self.wait_and_flush(deadline)?;
         }
-        if self.is_broken {
-            return Err(ChannelError::Closed);
+        self.unsent.extend_from_slice(&Header::of(message, self.sent).0.to_le_bytes());
+        self.unsent.extend_from_slice(message);
+        self.flush()?;
+        while !self.unsent.is_empty() && self.written == 0 {
+            if let Err(error) = self.wait_and_flush(deadline) {
+                self.unsent.clear();
+                return Err(error);
+            }
         }
-        self.write(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
+        self.sent += 1;
+        Ok(())
     }
 
-    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if self.is_broken {
-            return Err(ChannelError::Closed);
+    fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        while !self.take(message)? {
+            if self.read()? {
+                continue;
+            }
+            self.flush()?;
+            if has_passed(deadline) {
+                return Err(ChannelError::TimedOut);
+            }
+            let reader = (self.bytes.reader(), PollFlags::IN);
+            if self.unsent.is_empty() {
+                wait_for([reader], deadline)?;
+            } else {
+                wait_for([reader, (self.bytes.writer(), PollFlags::OUT)], deadline)?;
+            }
         }
-        self.read_message(message, deadline).inspect_err(|error| self.is_broken = error.is_final())
+        Ok(())
     }
 }
 
-impl fmt::Debug for StreamChannel {
+impl fmt::Debug for StreamTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StreamChannel { bytes, sent, received, .. } = self;
-        let mut shown = f.debug_struct("StreamChannel");
+        let StreamTransport { bytes, sent, received, .. } = self;
+        let mut shown = f.debug_struct("StreamTransport");
         shown.field("bytes", bytes).field("sent", sent).field("received", received).finish_non_exhaustive()
     }
 }

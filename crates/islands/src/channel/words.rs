@@ -12,15 +12,15 @@ pub(super) struct SharedWords(Arc<Place>);
 #[derive(Debug)]
 enum Place {
     /// In this process.
-    #[cfg_attr(not(any(test, loom, shuttle)), expect(dead_code, reason = "what is tested is in one process"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "what is tested is in one process"))]
     Owned(Box<[AtomicU64]>),
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(loom))]
     Mapped(mapped::Mapping),
 }
 
 impl SharedWords {
     /// Returns so many words that are 0, in this process.
-    #[cfg(any(test, loom, shuttle))]
+    #[cfg(test)]
     pub(super) fn owned(len: usize) -> Self {
         SharedWords(Arc::new(Place::Owned((0..len).map(|_| AtomicU64::new(0)).collect())))
     }
@@ -33,13 +33,13 @@ impl Deref for SharedWords {
     fn deref(&self) -> &[AtomicU64] {
         match &*self.0 {
             Place::Owned(words) => words,
-            #[cfg(not(any(loom, shuttle)))]
+            #[cfg(not(loom))]
             Place::Mapped(mapping) => mapping.words(),
         }
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod mapped {
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -137,5 +137,5 @@ mod mapped {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 pub(super) use mapped::MemoryFile;

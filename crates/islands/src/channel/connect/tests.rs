@@ -212,9 +212,9 @@ fn what_is_no_pipe_is_refused() {
 fn an_end_that_makes_its_files_block_blocks_itself_alone() {
     let (reader, writer) = io::pipe().unwrap();
     let (other_reader, other_writer) = io::pipe().unwrap();
-    let mut channel = StreamChannel::new(
+    let mut channel = Endpoint::new(StreamTransport::new(
         Bytes::through_pipes(reader.into(), &OwnedFd::from(other_writer.try_clone().unwrap())).unwrap(),
-    );
+    ));
     rustix::io::ioctl_fionbio(&other_writer, false).unwrap();
     fill(&mut channel);
     drop((writer, other_reader));
@@ -242,7 +242,7 @@ fn fill(channel: &mut dyn Channel) {
 #[test]
 fn a_deadline_ends_the_wait_for_an_end_that_reads_no_more() {
     let (here, there) = UnixStream::pair().unwrap();
-    let mut channel = StreamChannel::new(Bytes::Socket(here.into()));
+    let mut channel = Endpoint::new(StreamTransport::new(Bytes::Socket(here.into())));
     there.shutdown(std::net::Shutdown::Read).unwrap();
     let begin = Instant::now();
     assert!(matches!(channel.receive(&mut Vec::new(), soon()), Err(ChannelError::TimedOut)));
@@ -253,7 +253,7 @@ fn a_deadline_ends_the_wait_for_an_end_that_reads_no_more() {
 #[test]
 fn an_end_in_the_midst_of_a_message_is_an_end() {
     let (here, mut there) = UnixStream::pair().unwrap();
-    let mut channel = StreamChannel::new(Bytes::Socket(here.into()));
+    let mut channel = Endpoint::new(StreamTransport::new(Bytes::Socket(here.into())));
     there.write_all(&100u64.to_le_bytes()).unwrap();
     drop(there);
     assert!(matches!(receive(&mut channel), Err(ChannelError::Closed)));
