@@ -104,8 +104,9 @@ impl Options {
     ///
     /// Some memory lies beside the limit, so that rows can be found and deleted when rows and indexes have taken all of it:
     /// an eighth more for sets of transactions, and a sixteenth more for old versions of updated rows. A deleted row takes
-    /// about 100 bytes until no snapshot needs it, and some 100 beside the limit over [ERMIA's engine](crate::ermia). What deleted rows leave is free for rows of about their size, or of
-    /// less, and for longer ones where deleted rows lay side by side.
+    /// about 100 bytes until no snapshot needs it, and some 100 beside the limit over [ERMIA's engine](crate::ermia). What
+    /// deleted rows leave is free for rows of about their size, or of less, and for longer ones where deleted rows lay side
+    /// by side.
     ///
     /// While a database is opened, it may take twice the limit. One that holds more than the limit after that refuses
     /// what needs memory until rows were deleted.
@@ -314,8 +315,8 @@ impl Options {
     /// - A checkpoint waits until everything is loaded, and none is made by itself before that, nor by a database
     ///   that is closed before. The next opening then begins as this one did.
     ///
-    /// Three things differ. Under a memory limit a [`Database::read_stale`](crate::Database::read_stale) may find no memory for rows that are loaded
-    /// for it. A transaction may be undone because a row next to what it has read was loaded
+    /// Three things differ. Under a memory limit [`Database::read_stale`](crate::Database::read_stale) may find no memory
+    /// for rows that are loaded for it. A transaction may be undone because a row next to what it has read was loaded
     /// meanwhile; a request tries it again, and one in a [`Session`](crate::Session) sees
     /// [`Error::Aborted`]. And damage of the checkpoint, which stops an ordinary opening, may be found when a
     /// block is loaded: the request that needs it, and every write to its table from then on, get

@@ -65,6 +65,14 @@ struct RegisteredSlots<E: Engine> {
     workers_made: u64,
 }
 
+impl<E: Engine> RegisteredSlots<E> {
+    /// Forgets the slots of threads and sessions that are gone.
+    fn forget_gone(&mut self) {
+        self.registered.retain(|watched| watched.slot.strong_count() > 0);
+        self.registered_max = (2 * self.registered.len()).max(REGISTERED_MIN);
+    }
+}
+
 impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn new(options: Options, engine_options: EngineOptions) -> Result<Self> {
         install_hook();
@@ -125,8 +133,7 @@ impl<E: Engine> DatabaseShared<E> {
             return Err(Error::Closed);
         }
         if slots.registered.len() >= slots.registered_max {
-            slots.registered.retain(|watched| watched.slot.strong_count() > 0);
-            slots.registered_max = (2 * slots.registered.len()).max(REGISTERED_MIN);
+            slots.forget_gone();
         }
         slots.registered.push(Arc::new(WatchedSlot::new(&slot, counters)));
         Ok(slot)
@@ -137,12 +144,9 @@ impl<E: Engine> DatabaseShared<E> {
         let workers_max = E::SESSIONS_MAX.saturating_sub(OTHER_SESSIONS_MAX);
         let mut slots = self.lock_slots();
         if slots.registered.len() >= workers_max {
-            slots.registered.retain(|watched| watched.slot.strong_count() > 0);
-            if slots.registered.len() >= workers_max {
-                return Err(Error::TooManyTransactions);
-            }
+            slots.forget_gone();
         }
-        Ok(())
+        if slots.registered.len() < workers_max { Ok(()) } else { Err(Error::TooManyTransactions) }
     }
 
     /// Returns the slots of all threads and sessions.
