@@ -217,8 +217,8 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// The row that is returned is read and deleted serializably, like by [`Table::get`] and
     /// [`Table::delete`]. That it is the first is not protected, nor is `None`: the transaction does not
     /// depend on the rows that it has passed over, and commits also if one of them is there again, or if a
-    /// row has come before this one meanwhile. It sees its own writes. Over [`ermia`](crate::ermia) it passes over rows that were inserted or
-    /// changed since it began.
+    /// row has come before this one meanwhile. It sees its own writes. Over [`ermia`](crate::ermia) it passes
+    /// over rows that were inserted or changed since it began.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].

@@ -1,7 +1,6 @@
 //! Prepared transactions, over the engine that has them: they have voted to commit, and wait for the decision.
 
 use std::thread;
-use std::time::Duration;
 
 use ensilo::{AbortReason, Error, Order, PreparedTransaction, Session};
 
@@ -129,7 +128,6 @@ fn an_index_waits_for_the_decision() {
     thread::scope(|scope| {
         let building =
             scope.spawn(|| db.create_index("account", "by_visits", [("visits", Order::Ascending)]));
-        thread::sleep(Duration::from_millis(20));
         waiting.commit().unwrap();
         building.join().unwrap().unwrap();
     });

@@ -13,9 +13,11 @@ use std::{future::Future, pin::Pin};
 
 use ensilo::{AbortReason, Arrivals, Error, Result, Row, Text, Value};
 
-use super::super::SEES_LATER_COMMITS;
 use super::submit::block_on;
-use super::{Account, Balance, Database, Table, Transaction, Visits, account, owner, quick, with_accounts};
+use super::{
+    Account, Balance, Database, SEES_LATER_COMMITS, Table, Transaction, Visits, account, owner, quick,
+    with_accounts,
+};
 
 /// So long a wait may take that must end.
 const LIMIT: Duration = Duration::from_secs(30);
