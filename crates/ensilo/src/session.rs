@@ -192,27 +192,30 @@ impl<E: Engine> Session<E> {
     }
 
     fn commit_visibly(&mut self) -> Result<ensilo_epoch::Epoch> {
+        // The last two go at the end of this function. The transaction is gone by then, also after a panic.
+        let Open { transaction, lease: _lease, under_way: _under_way } = *self.take_open()?;
+        transaction.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))
+    }
+
+    /// Returns the open transaction, for its end.
+    fn take_open(&mut self) -> Result<Box<Open<E>>> {
         // Fails as a statement would.
         self.go_on(|_| Ok(()))?;
-        let open = self.open.take().ok_or(Error::NoTransaction)?;
-        // The last two go at the end of this function. The transaction is gone by then, also after a panic.
-        let Open { transaction, lease: _lease, under_way: _under_way } = *open;
-        transaction.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))
+        self.open.take().ok_or(Error::NoTransaction)
     }
 
     /// Votes to commit, as a participant of a two-phase commit does: everything that can fail happens now, and what the transaction has read
     /// and written stays as it is until the decision, which is made by what this returns. The session can begin another transaction meanwhile.
     ///
     /// # Errors
-    /// As [`Session::commit`], whereupon the transaction has ended: the vote to abort. [`Error::NoTwoPhaseCommit`] over an engine that cannot
+    /// As [`Session::commit`], whereupon the transaction has ended: the vote to abort. One that changes single columns of large rows may be
+    /// [too large](Error::TransactionTooLarge) to be prepared and not to be committed. [`Error::NoTwoPhaseCommit`] over an engine that cannot
     /// prepare transactions: the transaction stays open.
     pub fn prepare(&mut self) -> Result<PreparedTransaction<E>> {
         if !E::TWO_PHASE_COMMIT {
             return Err(Error::NoTwoPhaseCommit);
         }
-        self.go_on(|_| Ok(()))?;
-        let open = self.open.take().ok_or(Error::NoTransaction)?;
-        let Open { transaction, lease, under_way: _under_way } = *open;
+        let Open { transaction, lease, under_way: _under_way } = *self.take_open()?;
         let prepared = transaction.prepare().map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
         Ok(PreparedTransaction::new(prepared, lease, &self.shared))
     }

@@ -271,6 +271,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
             return Err(abort);
         }
         let Inner { raw, claims, local, generation, .. } = self.inner;
+        let _engine = region::enter(Region::Engine);
         Ok(Prepared { raw: raw.prepare()?, claims, local, generation })
     }
 
@@ -316,7 +317,9 @@ impl<E: Engine> Prepared<'_, E> {
     /// Carries out the decision to commit; returns the epoch that has to be durable before the transaction is.
     pub(crate) fn commit(self) -> Result<Epoch, ensilo_engine::Abort> {
         let Prepared { raw, claims, local, generation } = self;
+        let engine = region::enter(Region::Engine);
         let committed = raw.commit()?;
+        engine.leave();
         note_commit(claims, local, generation);
         Ok(committed.epoch)
     }

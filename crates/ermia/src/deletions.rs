@@ -1,14 +1,12 @@
 //! The deletions that a session has committed: each record leaves its index when every transaction is past its deletion.
 //!
 //! Where some transactions have begun [long ago](crate::long_readers::LongReaders), a deletion waits for them, unless somebody has put a new version over
-//! it: then it ends at once. So beside a long reader there are no more than some two times as many as records that are deleted.
+//! it: then it ends when it is looked at. Where one is kept, two of those kept before are looked at. So beside a long reader a session has no more than
+//! some two times as many as were ever deleted, and not overwritten, at one time.
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-use ensilo_sync::atomic::Ordering;
-
-use crate::cold::NOT_PLAIN;
 use crate::horizon::Horizon;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
@@ -36,15 +34,9 @@ impl<I: Isolation> Deletion<I> {
         if store.is_dropped() {
             return true;
         }
-        // Acquire: [head].
-        let word = store.slot(self.oid).load(Ordering::Acquire);
-        if word & NOT_PLAIN != 0 {
-            return false;
-        }
-        // SAFETY: see `ErmiaStore::newest`: the caller has begun.
-        let newest = unsafe { Version::<I>::from_word(word) };
         // Another version may lie where the deletion did: it has another stamp. What is seen by nobody gives the place back to the deletion.
-        let is_later = |created: Stamp| created != self.stamp && created != Stamp::NEVER;
+        let is_later = |created: Stamp| created > self.stamp && created != Stamp::NEVER;
+        let newest = store.in_memory::<I>(self.oid);
         newest.is_some_and(|newest| matches!(newest.author(), Author::At(created) if is_later(created)))
     }
 }
@@ -61,14 +53,15 @@ pub(crate) enum DeletionEnd {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Deletions<I: Isolation> {
-    /// In the order of their stamps.
+    /// In the order in which they came, which is that of their stamps but for those that were [given back](Deletions::add).
     recent: VecDeque<Deletion<I>>,
     /// Those that wait for long readers, in no order.
     kept: VecDeque<Deletion<I>>,
     /// The smallest stamp of those kept, or a smaller one.
     kept_since: Stamp,
-    /// So many of those kept are still to be looked at, since some may be past, and the smallest stamp of those that stay.
+    /// How many of those kept, from the front on, are still to be looked at in a round, since some may be past.
     round_left: usize,
+    /// The smallest stamp of those that the round leaves, and of those that have come since it began.
     round_since: Stamp,
 }
 
@@ -83,7 +76,8 @@ impl<I: Isolation> Deletions<I> {
         }
     }
 
-    /// Takes one over that was committed last.
+    /// Takes one over that was committed last, or given back by a transaction that had put a version over it: that one may wait for later ones in
+    /// front of it.
     pub(crate) fn add(&mut self, deletion: Deletion<I>) {
         self.recent.push_back(deletion);
     }

@@ -19,6 +19,8 @@ use crate::{Error, Result, Silo};
 /// has read, or meet what it has written, end with [`Error::Aborted`] at once; they are tried again as after any conflict. An index that
 /// is built, or built anew, waits for the decision: the thread that is to decide does neither before.
 ///
+/// Neither the session's deadline nor its [`CancelToken`](crate::CancelToken) reaches it any more.
+///
 /// It waits in memory alone: after a crash, or when the database was closed, it is as if it had never been.
 ///
 /// ```
@@ -40,8 +42,8 @@ use crate::{Error, Result, Silo};
 /// ```
 #[must_use = "dropping it is the decision to abort"]
 pub struct PreparedTransaction<E: Engine = Silo> {
-    /// Borrows from `shared`; `None` behind the decision.
-    waiting: Option<Waiting<E>>,
+    /// Borrows from `shared`; `None` behind the decision. In a box, as an open transaction of a session is.
+    waiting: Option<Box<Waiting<E>>>,
     shared: Arc<DatabaseShared<E>>,
 }
 
@@ -59,23 +61,33 @@ impl<E: Engine> PreparedTransaction<E> {
         lease: Lease<'static, ThreadWorker<E>>,
         shared: &Arc<DatabaseShared<E>>,
     ) -> Self {
-        PreparedTransaction { waiting: Some(Waiting { prepared, lease }), shared: Arc::clone(shared) }
+        PreparedTransaction {
+            waiting: Some(Box::new(Waiting { prepared, lease })),
+            shared: Arc::clone(shared),
+        }
     }
 
     /// Carries out the decision to commit, and returns when the level of [`Options::durability`](crate::Options::durability) is reached.
     ///
     /// # Errors
-    /// [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact), and [`Error::Closed`]: nobody can commit any more. Nothing else
-    /// keeps a prepared transaction from committing. [`Error::NestedRequest`] where the caller may not wait for the disk: it waits for the decision
+    /// [`Error::LogFailed`] as [`Database::transact`](crate::Database::transact), and [`Error::Closed`]: nobody can commit any more. An
+    /// [`Error::Aborted`] comes when the last of all epochs has passed since the vote; nothing else keeps a prepared
+    /// transaction from committing. [`Error::NestedRequest`] where the caller may not wait for the disk: it waits for the decision
     /// as before. [`Error::NoTransaction`] when the decision was made before.
     pub fn commit(&mut self) -> Result<()> {
-        let level = self.shared.level_here(None)?;
+        let waiting = self.waiting.take().ok_or(Error::NoTransaction)?;
+        let level = match self.shared.level_here(None) {
+            Ok(level) => level,
+            Err(error) => {
+                self.waiting = Some(waiting);
+                return Err(error);
+            }
+        };
         if self.shared.is_closed() {
-            self.waiting = None;
             return Err(Error::Closed);
         }
         // The lease goes at the end of this function. What was prepared is gone by then, also after a panic.
-        let Waiting { prepared, lease: _lease } = self.waiting.take().ok_or(Error::NoTransaction)?;
+        let Waiting { prepared, lease: _lease } = *waiting;
         let epoch = prepared.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
         self.shared.answer(Ok(Visible { value: (), epoch }), level)
     }
