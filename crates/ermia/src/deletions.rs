@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use crate::horizon::Horizon;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
+use crate::shared::ErmiaShared;
 use crate::stamp::{Author, Stamp};
 use crate::store::ErmiaStore;
 use crate::version::Version;
@@ -19,49 +20,66 @@ use crate::version::Version;
 pub(crate) struct Deletion<I: Isolation> {
     /// That of the commit.
     pub(crate) stamp: Stamp,
+    /// It can end when the horizon is past this stamp: its own, or where it was found covered.
+    waits_for: Stamp,
     pub(crate) store: NonNull<ErmiaStore>,
     pub(crate) oid: Oid,
     pub(crate) key: Box<[u8]>,
     pub(crate) version: Version<I>,
 }
 
+/// What has become of a deletion.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is the newest version of its record.
+    Newest,
+    /// Somebody has put a version over it who may still give up.
+    Covered,
+    /// A later version was committed, or the record or its store is gone: there is nothing to take out of the index.
+    Over,
+}
+
 impl<I: Isolation> Deletion<I> {
-    /// Returns whether somebody has committed a version over the deletion, or the store was dropped: then there is nothing to take out of the
-    /// index. The caller is pinned, and has begun.
-    fn is_overwritten(&self) -> bool {
+    pub(crate) fn new(
+        stamp: Stamp,
+        (store, oid): (NonNull<ErmiaStore>, Oid),
+        key: Box<[u8]>,
+        version: Version<I>,
+    ) -> Self {
+        Deletion { stamp, waits_for: stamp, store, oid, key, version }
+    }
+
+    /// The caller is pinned, and has begun.
+    fn standing(&self) -> Standing {
         // SAFETY: the engine keeps all of its stores.
         let store = unsafe { self.store.as_ref() };
         if store.is_dropped() {
-            return true;
+            return Standing::Over;
         }
-        // Another version may lie where the deletion did: it has another stamp. What is seen by nobody gives the place back to the deletion.
-        let is_later = |created: Stamp| created > self.stamp && created != Stamp::NEVER;
-        let newest = store.in_memory::<I>(self.oid);
-        newest.is_some_and(|newest| matches!(newest.author(), Author::At(created) if is_later(created)))
+        // A slot without a version that stays in memory is dead, or its row was committed long ago: no deletion leaves memory.
+        let Some(newest) = store.in_memory::<I>(self.oid) else { return Standing::Over };
+        match newest.author() {
+            // Another version may lie where the deletion did: it has another stamp.
+            Author::At(created) if created == self.stamp => Standing::Newest,
+            Author::At(created) if created > self.stamp && created != Stamp::NEVER => Standing::Over,
+            // What is seen by nobody gives the place back.
+            _ => Standing::Covered,
+        }
     }
-}
-
-/// How a deletion ends.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DeletionEnd {
-    /// Every transaction is past it: the record can leave its index.
-    Past,
-    /// It was overwritten.
-    Overwritten,
 }
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Deletions<I: Isolation> {
-    /// In the order in which they came, which is that of their stamps but for those that were [given back](Deletions::add).
+    /// In the order of their stamps.
     recent: VecDeque<Deletion<I>>,
-    /// Those that wait for long readers, in no order.
+    /// Those that wait for long readers, or for those who have covered them, in no order.
     kept: VecDeque<Deletion<I>>,
-    /// The smallest stamp of those kept, or a smaller one.
+    /// The smallest stamp that one of those kept waits for, or a smaller one.
     kept_since: Stamp,
     /// How many of those kept, from the front on, are still to be looked at in a round, since some may be past.
     round_left: usize,
-    /// The smallest stamp of those that the round leaves, and of those that have come since it began.
+    /// The same of those that the round leaves, and of those that have come since it began.
     round_since: Stamp,
 }
 
@@ -76,8 +94,7 @@ impl<I: Isolation> Deletions<I> {
         }
     }
 
-    /// Takes one over that was committed last, or given back by a transaction that had put a version over it: that one may wait for later ones in
-    /// front of it.
+    /// Takes one over that was committed last.
     pub(crate) fn add(&mut self, deletion: Deletion<I>) {
         self.recent.push_back(deletion);
     }
@@ -90,51 +107,66 @@ impl<I: Isolation> Deletions<I> {
     #[inline]
     pub(crate) fn are_ripe(&self, horizon: &Horizon) -> bool {
         let past = horizon.get();
-        self.recent.front().is_some_and(|next| next.stamp < past || horizon.may_be_in_the_way(next.stamp))
+        self.recent.front().is_some_and(|next| next.waits_for < past || horizon.may_be_in_the_way(next.stamp))
             || self.kept_since < past
     }
 
-    /// Goes over some, and hands those over that end. The caller is pinned, and has begun.
+    /// Goes over some, and ends those that can end, where `take_out` takes records out that every transaction has seen deleted: it returns whether
+    /// that has succeeded. Returns how many have ended. The caller is pinned, and has begun.
     pub(crate) fn go_over(
         &mut self,
-        horizon: &Horizon,
+        shared: &ErmiaShared,
         budget: usize,
-        mut end: impl FnMut(Deletion<I>, DeletionEnd),
-    ) {
+        mut take_out: impl FnMut(&Deletion<I>) -> bool,
+    ) -> usize {
+        let (horizon, before) = (&shared.horizon, self.len());
         let past = horizon.get();
         if self.round_left == 0 && self.kept_since < past {
             (self.round_left, self.round_since) = (self.kept.len(), Stamp::NEVER);
         }
         let mut looks = budget.min(self.round_left);
         for _ in 0..budget {
-            let is_due = |next: &mut Deletion<I>| next.stamp < past || horizon.may_be_in_the_way(next.stamp);
+            let is_due =
+                |next: &mut Deletion<I>| next.waits_for < past || horizon.may_be_in_the_way(next.stamp);
             let Some(deletion) = self.recent.pop_front_if(is_due) else { break };
-            self.end_or_keep(deletion, past, &mut end);
+            self.end_or_keep(shared, deletion, &mut take_out);
             // More than come: what was overwritten since it was kept is found.
             looks += 2;
         }
         for _ in 0..looks.min(self.kept.len()) {
             let Some(deletion) = self.kept.pop_front() else { break };
-            self.end_or_keep(deletion, past, &mut end);
+            self.end_or_keep(shared, deletion, &mut take_out);
             self.note_look();
         }
+        before - self.len()
+    }
+
+    fn len(&self) -> usize {
+        self.recent.len() + self.kept.len()
     }
 
     fn end_or_keep(
         &mut self,
-        deletion: Deletion<I>,
-        past: Stamp,
-        end: &mut impl FnMut(Deletion<I>, DeletionEnd),
+        shared: &ErmiaShared,
+        mut deletion: Deletion<I>,
+        take_out: &mut impl FnMut(&Deletion<I>) -> bool,
     ) {
-        if deletion.stamp < past {
-            end(deletion, DeletionEnd::Past);
-        } else if deletion.is_overwritten() {
-            end(deletion, DeletionEnd::Overwritten);
-        } else {
-            self.kept_since = self.kept_since.min(deletion.stamp);
-            self.round_since = self.round_since.min(deletion.stamp);
-            self.kept.push_back(deletion);
+        let is_past = deletion.waits_for < shared.horizon.get();
+        let is_over = match deletion.standing() {
+            Standing::Over => true,
+            Standing::Newest => is_past && take_out(&deletion),
+            Standing::Covered => false,
+        };
+        if is_over {
+            return;
         }
+        if is_past {
+            // Whoever has covered it is under way, and holds the horizon back until then.
+            deletion.waits_for = shared.clock.now();
+        }
+        self.kept_since = self.kept_since.min(deletion.waits_for);
+        self.round_since = self.round_since.min(deletion.waits_for);
+        self.kept.push_back(deletion);
     }
 
     /// Notes that the first of those kept was looked at.

@@ -12,13 +12,13 @@ use ensilo_epoch::{Epoch, Guard};
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::atomic::Ordering;
 
-use crate::deletions::{Deletion, DeletionEnd, Deletions};
+use crate::deletions::{Deletion, Deletions};
 use crate::isolation::{Certificates, Isolation};
 use crate::long_readers::Fate;
 use crate::oid_array::{DEAD, Oid};
 use crate::overwritten::{Overwritten, OverwrittenVersions};
 use crate::shared::ErmiaShared;
-use crate::stamp::{Author, Stamp};
+use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::version::Version;
 
@@ -59,13 +59,13 @@ impl<I: Isolation> Garbage<I> {
     pub(crate) fn add_deletion(
         &mut self,
         stamp: Stamp,
-        (store, oid): (NonNull<ErmiaStore>, Oid),
+        record: (NonNull<ErmiaStore>, Oid),
         key: &[u8],
         version: Version<I>,
         counters: &WorkerCounters,
     ) {
         counters.unhook_waits();
-        self.deletions.add(Deletion { stamp, store, oid, key: key.into(), version });
+        self.deletions.add(Deletion::new(stamp, record, key.into(), version));
     }
 
     /// Returns whether there is nothing to free, now or later.
@@ -102,12 +102,9 @@ impl<I: Isolation> Garbage<I> {
         let _epochs = crate::region::epochs();
         self.free_overwritten(shared, guard, counters);
         let unreachable = &mut self.unreachable;
-        self.deletions.go_over(&shared.horizon, BUDGET, |deletion, end| {
-            counters.unhook_ended();
-            if end == DeletionEnd::Past {
-                unreachable.take_out(shared, guard, &deletion, counters);
-            }
-        });
+        let take_out = |deletion: &_| unreachable.take_out(shared, guard, deletion, counters);
+        let ended = self.deletions.go_over(shared, BUDGET, take_out);
+        (0..ended).for_each(|_| counters.unhook_ended());
         let look_horizon = shared.horizon.look_horizon();
         for _ in 0..BUDGET {
             let retired = self.unreachable.versions.pop_front_if(|(epoch, _)| *epoch < look_horizon);
@@ -205,24 +202,17 @@ impl<I: Isolation> Unreachable<I> {
             || self.records.front().is_some_and(|(epoch, ..)| *epoch < shared.epochs.memory_horizon())
     }
 
-    /// Takes a deleted record out of its index, unless it has a newer version by now.
+    /// Takes a record out of its index whose newest version is a deletion. False if somebody has put a version over it meanwhile.
     fn take_out(
         &mut self,
         shared: &ErmiaShared,
         guard: &Guard<'_>,
         deletion: &Deletion<I>,
         counters: &WorkerCounters,
-    ) {
+    ) -> bool {
         // SAFETY: the engine keeps all of its stores.
         let store = unsafe { deletion.store.as_ref() };
-        if store.is_dropped() {
-            return;
-        }
         let (slot, word) = (store.slot(deletion.oid), deletion.version.to_word());
-        // Acquire: [head]. Another version may lie where the deletion did: it has another stamp.
-        if slot.load(Ordering::Acquire) != word || deletion.version.author() != Author::At(deletion.stamp) {
-            return;
-        }
         let remove = || {
             // AcqRel: [head] who finds the slot dead finds the key missing, or waits for that.
             let is_dead = slot.compare_exchange(word, DEAD, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -252,6 +242,7 @@ impl<I: Isolation> Unreachable<I> {
             unsafe { self.retire(guard, deletion.version, counters) };
             self.bury(guard, deletion.store, deletion.oid);
         }
+        is_dead
     }
 
     /// # Safety

@@ -123,7 +123,7 @@ impl<I: Isolation> Write for Transaction<'_, I> {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
+    ) -> Result<bool, Abort> {
         self.peek_range(store, bounds, direction, decode, each)
     }
 

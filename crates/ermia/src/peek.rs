@@ -1,5 +1,5 @@
-//! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own. A row that was changed since the transaction
-//! began is passed over: it would not be found as it was looked at, and to write it would fail.
+//! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own. A row that was inserted or changed since the
+//! transaction began is passed over: it would not be found as it was looked at, and to write it would fail.
 
 use std::ops::ControlFlow;
 
@@ -21,12 +21,13 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
+    ) -> Result<bool, Abort> {
         self.use_store(store)?;
-        let mut peek = Peek { transaction: self, store, decode, each, failed: None };
+        let mut peek =
+            Peek { transaction: self, store, decode, each, passes_over_later: false, failed: None };
         store.scan(bounds, direction, &self.guard, &mut peek);
-        let failed = peek.failed;
-        failed.map_or(Ok(()), |reason| Err(self.doom_at(reason, store, &[])))
+        let (passes_over_later, failed) = (peek.passes_over_later, peek.failed);
+        failed.map_or(Ok(passes_over_later), |reason| Err(self.doom_at(reason, store, &[])))
     }
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
@@ -62,6 +63,8 @@ struct Peek<'a, 's, I: Isolation, D, E> {
     store: &'a ErmiaStore,
     decode: D,
     each: E,
+    /// Whether there were rows that were inserted or changed since the transaction began.
+    passes_over_later: bool,
     failed: Option<AbortReason>,
 }
 
@@ -86,7 +89,10 @@ where
                 let value = (self.decode)(key, version.row());
                 (self.each)(value)
             }
-            Ok(_) => ControlFlow::Continue(()),
+            Ok(newest) => {
+                self.passes_over_later |= newest.is_some();
+                ControlFlow::Continue(())
+            }
             Err(reason) => {
                 self.failed = Some(reason);
                 ControlFlow::Break(())

@@ -16,10 +16,9 @@ use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
 use crate::planted::{Step, is_left_out};
 use crate::shared::ErmiaShared;
-use crate::stamp::{Author, Stamp, TransactionId};
+use crate::stamp::{Stamp, TransactionId};
 use crate::store::ErmiaStore;
 use crate::transaction_table::Entry;
-use crate::version::Version;
 
 /// A read-write transaction over ERMIA's engine. It reads what was committed when it began. Dropping it aborts it.
 pub struct Transaction<'s, I: Isolation = Serializable> {
@@ -153,7 +152,6 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 let slot = unsafe { write.store.as_ref() }.slot(write.oid);
                 // Release: [head].
                 slot.store(before.to_word(), Ordering::Release);
-                self.adopt_deletion(write, before);
                 for version in write.own_versions() {
                     version.set_created(Stamp::NEVER);
                     // SAFETY: nothing leads to the version any more, and it was this transaction's alone.
@@ -161,17 +159,6 @@ impl<'s, I: Isolation> Transaction<'s, I> {
                 }
             }
             None => self.withdraw_insert(write, self.context.checked_at),
-        }
-    }
-
-    /// Takes over a deletion that is the newest version again: who has made it may have found another one in front of it, and forgotten it.
-    fn adopt_deletion(&mut self, write: &WriteEntry<I>, before: Version<I>) {
-        if let Author::At(stamp) = before.author()
-            && before.is_deletion()
-        {
-            let key = self.context.key(write.key);
-            let record = (write.store, write.oid);
-            self.garbage.add_deletion(stamp, record, key, before, &self.context.counters);
         }
     }
 

@@ -4,6 +4,9 @@
 //! since the consumer before may have committed meanwhile, and others may have moved it in an index. Then it is
 //! read and deleted by the statements that everybody uses. So the transaction depends on the row that it has
 //! taken and on no other.
+//!
+//! Where a transaction reads as of its begin, rows that have come since are none to it. If there are no others, it
+//! has met a conflict: a consumer that waited for rows inside a transaction would never see one.
 
 use std::ops::ControlFlow;
 
@@ -52,15 +55,18 @@ pub(crate) fn take_first<Raw: Write, R>(
     table.check(inner.local)?;
     inner.load_to_write(table)?;
     let row_at = |key: &[u8], _: RowRef<'_>| (key_of_bytes(key), None);
-    while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true)? {
-        if is_still_there(inner, &table.store, &claimed)?
+    let mut has_later = false;
+    let later = &mut has_later;
+    while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true, later)?
+    {
+        if is_still_there(inner, &table.store, &claimed, later)?
             && let Some(found) = inner.find(&table.store, claimed.key())?
         {
             return take(inner, table, &claimed, found, &decode).map(Some);
         }
         pass_over(inner, &mut range, claimed);
     }
-    Ok(None)
+    none_left(inner, table, has_later)
 }
 
 /// Takes the row of the first entry in the range that `is_wanted`, given its key and the primary key in it,
@@ -81,8 +87,11 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
     table.check(inner.local)?;
     inner.check_index(table, index)?;
     let entry_at = |key: &[u8], entry: RowRef<'_>| (key_of_bytes(key), Some(primary_key_of(entry)));
-    while let Some(claimed) = claim_next(inner, table, &index.store, &mut range, entry_at, &is_wanted)? {
-        if is_still_there(inner, &table.store, &claimed)?
+    let mut has_later = false;
+    let later = &mut has_later;
+    while let Some(claimed) = claim_next(inner, table, &index.store, &mut range, entry_at, &is_wanted, later)?
+    {
+        if is_still_there(inner, &table.store, &claimed, later)?
             && has_its_entry(inner, (table, index), &claimed)
             && let Some(found) = inner.find(&table.store, claimed.key())?
         {
@@ -94,10 +103,19 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
         }
         pass_over(inner, &mut range, claimed);
     }
-    Ok(None)
+    none_left(inner, table, has_later)
 }
 
-/// Claims the first row in the range that others have not claimed.
+/// Says that there is no row to take, unless some have come since the transaction began.
+fn none_left<Raw: Write, R>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    has_later: bool,
+) -> Result<Option<R>> {
+    if has_later { Err(inner.inconsistent(table.store.id(), &[])) } else { Ok(None) }
+}
+
+/// Claims the first row in the range that others have not claimed; notes whether there are later ones.
 fn claim_next<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
@@ -105,6 +123,7 @@ fn claim_next<Raw: Write>(
     range: &mut ScanRange,
     row_at: impl Fn(&[u8], RowRef<'_>) -> (KeyBuf, Option<KeyBuf>),
     is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+    has_later: &mut bool,
 ) -> Result<Option<Claimed>> {
     if range.limit == 0 {
         return Ok(None);
@@ -133,22 +152,22 @@ fn claim_next<Raw: Write>(
     let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look);
     engine.leave();
     inner.claims = Some(claims);
-    walk?;
+    *has_later |= walk?;
     range.limit -= looked_at;
     flow.end()?;
     Ok(claimed)
 }
 
 /// Looks at what is in the range of a store of the table, until `look` has enough. Rows are loaded as it comes to
-/// them; an index is read once all are.
+/// them; an index is read once all are. Returns whether it has passed over later ones.
 fn walk_pieces<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
     (table, walked): (&TableCore<Raw::Store>, &Raw::Store),
     range: &ScanRange,
     row_at: impl Fn(&[u8], RowRef<'_>) -> R,
     mut look: impl FnMut(R) -> ControlFlow<()>,
-) -> Result<()> {
-    let mut is_over = false;
+) -> Result<bool> {
+    let (mut is_over, mut has_later) = (false, false);
     let mut pieces = Pieces::new(&range.bounds, range.direction);
     while !is_over && let Some(bounds) = pieces.next(inner, table)? {
         let walk = inner.raw.peek(walked, bounds, range.direction, &row_at, |row| {
@@ -156,9 +175,9 @@ fn walk_pieces<Raw: Write, R>(
             is_over = flow.is_break();
             flow
         });
-        walk.map_err(|abort| inner.lost(abort))?;
+        has_later |= walk.map_err(|abort| inner.lost(abort))?;
     }
-    Ok(())
+    Ok(has_later)
 }
 
 /// Returns whether the row is there after it was claimed. As Q1 says, it is gone if the transaction that had
@@ -167,6 +186,7 @@ fn is_still_there<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     rows: &Raw::Store,
     claimed: &Claimed,
+    has_later: &mut bool,
 ) -> Result<bool> {
     let only = Bounds::only(claimed.key().clone());
     let Some(bounds) = only.as_slices() else { unreachable!("a single key is a range") };
@@ -182,7 +202,7 @@ fn is_still_there<Raw: Write>(
         is_there = true;
         ControlFlow::Break(())
     });
-    look.map_err(|abort| inner.lost(abort))?;
+    *has_later |= look.map_err(|abort| inner.lost(abort))?;
     Ok(is_there)
 }
 

@@ -218,7 +218,8 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// [`Table::delete`]. That it is the first is not protected, nor is `None`: the transaction does not
     /// depend on the rows that it has passed over, and commits also if one of them is there again, or if a
     /// row has come before this one meanwhile. It sees its own writes. Over [`ermia`](crate::ermia) it passes
-    /// over rows that were inserted or changed since it began.
+    /// over rows that were inserted or changed since it began; where there are no others, it ends with
+    /// [`Error::Aborted`](crate::Error::Aborted), and the next attempt finds them.
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].

@@ -109,8 +109,8 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<(), Abort> {
-        self.peek_range(store, bounds, direction, decode, each)
+    ) -> Result<bool, Abort> {
+        self.peek_range(store, bounds, direction, decode, each).map(|()| false)
     }
 
     #[inline]

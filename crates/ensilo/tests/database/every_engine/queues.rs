@@ -146,6 +146,28 @@ fn a_row_that_has_come_before_the_one_taken_is_no_conflict() {
 }
 
 #[test]
+fn a_consumer_that_waits_inside_a_transaction_gets_the_row_that_comes() {
+    let (db, jobs) = with_jobs(0);
+    let mut arrivals = jobs.watch().unwrap();
+    let taken = thread::scope(|scope| {
+        let mut has_looked = false;
+        let consumer = db.transact(|tx| {
+            loop {
+                if let Some((id, _)) = jobs.scan().take_first(tx)? {
+                    return Ok(id);
+                }
+                if !std::mem::replace(&mut has_looked, true) {
+                    scope.spawn(|| insert(&db, &jobs, 7));
+                }
+                assert!(arrivals.wait_timeout(LIMIT)?, "no row has come");
+            }
+        });
+        consumer.unwrap()
+    });
+    assert_eq!(taken, 7);
+}
+
+#[test]
 fn no_wake_up_is_lost_when_two_hand_a_row_to_each_other() {
     const TIMES: u64 = 5_000;
     let db = quick();
