@@ -1,8 +1,8 @@
 //! Channels: how instances talk to each other.
 //!
 //! A channel has two ends, in two processes or two threads, and carries messages both ways, in order. All kinds have the same [frame](frame): the
-//! length of a message is bounded, and its bytes have a checksum. Whatever the other end does, or somebody who writes to the memory that
-//! both share, is an error here, and no more than that.
+//! length of a message is bounded, and its bytes have a checksum. The other end is not trusted, nor is the memory that both share: [`connect`]
+//! says what that means.
 //!
 //! # Source
 //! Islands (VLDB Journal) §3 and figure 2 for what the operating system offers, §6.4 for shared memory.
@@ -11,6 +11,8 @@
 mod bytes;
 #[cfg(not(loom))]
 mod connect;
+#[cfg(not(loom))]
+mod endpoint;
 mod frame;
 #[cfg(not(loom))]
 mod memory;
@@ -35,13 +37,13 @@ pub use frame::MESSAGE_BYTES_MAX;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ChannelKind {
     /// Rings in memory that both ends map; who waits spins for a moment, and then sleeps.
-    Memory,
-    /// A pair of Unix sockets.
-    Unix,
-    /// Two pipes.
-    Pipe,
+    Memory = 0,
+    /// The Unix socket by which the ends have met.
+    Unix = 1,
+    /// Two pipes, between processes of one user.
+    Pipe = 2,
     /// A TCP connection over the loopback device.
-    Tcp,
+    Tcp = 3,
 }
 
 impl ChannelKind {
@@ -124,7 +126,10 @@ impl ChannelError {
 impl From<io::Error> for ChannelError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Closed,
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused => {
+                ChannelError::Closed
+            }
+            io::ErrorKind::TimedOut => ChannelError::TimedOut,
             _ => ChannelError::Io(error),
         }
     }
@@ -135,10 +140,13 @@ pub trait Channel: Send + fmt::Debug {
     /// Sends a message, and waits while there is no room for it, until the deadline if there is one. A deadline in the past waits for nothing.
     ///
     /// In channels other than those through memory a part of the message may be on its way when this returns. The rest goes when this end sends or
-    /// receives again, and is lost, as the whole message is, if it is dropped before.
+    /// receives again, and is lost, as the whole message is, if it is dropped before. A TCP connection may lose what was sent last when this end is
+    /// dropped before it has received all that the other one has sent. Two ends that both send more than there is room for, and receive nothing
+    /// meanwhile, wait for each other: a deadline ends that.
     ///
     /// # Errors
-    /// See [`ChannelError`]. Messages that were sent before may not have been received when the other end is closed.
+    /// See [`ChannelError`]. Messages that were sent before may not have been received when the other end is closed. What it had sent can still be
+    /// received.
     fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
 
     /// Puts the next message in the place of what `message` holds, and waits while there is none, until the deadline if there is one. What
@@ -147,49 +155,4 @@ pub trait Channel: Send + fmt::Debug {
     /// # Errors
     /// See [`ChannelError`].
     fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
-}
-
-/// What carries messages to the other end, and is not used any more once it has failed for good.
-#[cfg(not(loom))]
-trait Transport: Send + fmt::Debug {
-    /// See [`Channel::send`]; the message is not too long.
-    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
-
-    /// See [`Channel::receive`].
-    fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
-}
-
-/// One end of a channel over a transport.
-#[cfg(not(loom))]
-#[derive(Debug)]
-struct Endpoint<T> {
-    transport: T,
-    has_failed: bool,
-}
-
-#[cfg(not(loom))]
-impl<T: Transport> Endpoint<T> {
-    fn new(transport: T) -> Self {
-        Endpoint { transport, has_failed: false }
-    }
-
-    fn check(&self) -> Result<(), ChannelError> {
-        if self.has_failed { Err(ChannelError::Closed) } else { Ok(()) }
-    }
-}
-
-#[cfg(not(loom))]
-impl<T: Transport> Channel for Endpoint<T> {
-    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
-        if message.len() > MESSAGE_BYTES_MAX {
-            return Err(ChannelError::TooLong(message.len()));
-        }
-        self.check()?;
-        self.transport.put_in(message, deadline).inspect_err(|error| self.has_failed = error.is_final())
-    }
-
-    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        self.check()?;
-        self.transport.take_out(message, deadline).inspect_err(|error| self.has_failed = error.is_final())
-    }
 }

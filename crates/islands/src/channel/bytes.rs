@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 /// See the module's documentation.
@@ -26,7 +27,11 @@ impl Bytes {
         // Whether a file blocks belongs to what was opened, which the other end has as well.
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let writer = rustix::fs::open(path, flags, Mode::empty())?;
+        let writer = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+            // There is no reader any more.
+            Errno::NXIO => io::ErrorKind::BrokenPipe.into(),
+            error => io::Error::from(error),
+        })?;
         Ok(Bytes::Pipes { reader, writer })
     }
 
@@ -62,7 +67,7 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         if let Bytes::Socket(socket) = self {
-            // What was written is sent all the same. The other end finds out also where somebody else holds this socket as well.
+            // The other end finds out also where somebody else holds this socket as well.
             let _ = shutdown(socket, Shutdown::Write);
         }
     }
@@ -76,7 +81,7 @@ pub(super) fn read_socket(socket: impl AsFd, target: &mut [u8]) -> io::Result<us
 fn again_if_interrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             done => return Ok(done?),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Both do the same, in the same order: they say what kind of channel they want, and pass on what the other end needs of them.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::cmp;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,15 +14,17 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 use super::bytes::Bytes;
-use super::memory::{Inbox, MemoryTransport};
+use super::endpoint::Endpoint;
+use super::memory::{self, MemoryTransport};
 use super::stream::StreamTransport;
 use super::wait::{has_passed, wait_for};
-use super::{Channel, ChannelError, ChannelKind, Endpoint};
+use super::words::MemoryFile;
+use super::{Channel, ChannelError, ChannelKind};
 
 /// What the ends say to each other first; the last byte is the kind.
 const GREETING: [u8; 7] = *b"ensilo1";
@@ -39,9 +43,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The channel keeps the socket, and finds out by it, or by what was connected over it, that the other end is gone. So whoever has passed a socket
 /// on to another process closes its own copy: as long as somebody has the other end open, it is not gone.
 ///
-/// The other end need not be trusted: whatever it does ends in an error here, and waits end at their deadlines. Two things depend on the machine. Where
-/// it promises no more memory than it has (`vm.overcommit_memory=2`), the other end of a channel through memory can make this process end when none is
-/// left. And a program whose process does not ignore SIGPIPE, as those of Rust do, uses no pipes: the signal comes when the other end is gone.
+/// The other end need not be trusted: whatever it does ends in an error here, and waits end at their deadlines, but for this:
+/// - Where the machine promises no more memory than it has (`vm.overcommit_memory=2`), or the process is at the limit of its control group, the other
+///   end of a channel through memory can make this process end when none is left.
+/// - It may pass on files that nobody asked for, and the kernel may take its time to close the last copy of one: a socket with data to send, or a
+///   file of a file system in a user's process.
+/// - Pipes connect processes of one user, and a process that does not ignore SIGPIPE, as those of Rust do, uses none: the signal comes when the other
+///   end is gone.
 ///
 /// ```
 /// use ensilo_islands::{ChannelKind, connect};
@@ -63,7 +71,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`ChannelError::TimedOut`] when the other end has not come for ten seconds; [`ChannelError::Closed`] when it is gone;
 /// [`ChannelError::Nonsense`] when it wants another kind of channel, or is no end of one; [`ChannelError::Io`].
 pub fn connect(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Channel>, ChannelError> {
-    let meeting = Meeting { kind, link, deadline: Some(Instant::now() + PATIENCE) };
+    let meeting = Meeting { kind, link, deadline: Instant::now() + PATIENCE };
     let bytes = match kind {
         ChannelKind::Memory => return meeting.share_memory(),
         ChannelKind::Unix => {
@@ -84,41 +92,68 @@ pub fn connect(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Channel>, 
 struct Meeting {
     kind: ChannelKind,
     link: UnixStream,
-    deadline: Option<Instant>,
+    deadline: Instant,
 }
 
 impl Meeting {
     fn share_memory(self) -> Result<Box<dyn Channel>, ChannelError> {
-        let own = Inbox::new()?;
-        let [other] = self.exchange_files([own.file()])?;
-        Ok(Box::new(Endpoint::new(MemoryTransport::new(own, Inbox::from_other(other)?, self.link))))
+        let own = MemoryFile::new(memory::WORDS)?;
+        let [other] = self.exchange_files([own.as_fd()])?;
+        let other = MemoryFile::from_other(other, memory::WORDS)?;
+        let (own, other) = (own.map(memory::WORDS)?, other.map(memory::WORDS)?);
+        Ok(Box::new(Endpoint::new(MemoryTransport::new(own, other, self.link))))
     }
 
-    /// Returns a connection over the loopback device: the end with the smaller port waits for the other one.
+    /// Returns a connection over the loopback device: the end with the smaller port waits for the other one, and sends back over the connection a number
+    /// that only the other end of the link can have told it. So the other one is not led to a program that has nothing to do with this.
     fn connect_loopback(&self) -> Result<TcpStream, ChannelError> {
         let [] = self.exchange_files([])?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let own = listener.local_addr()?.port();
         let other = self.exchange_port(own)?;
-        let connection = if own < other {
-            self.accept(&listener, self.exchange_port(0)?)?
-        } else {
-            let left =
-                self.deadline.map_or(PATIENCE, |deadline| deadline.saturating_duration_since(Instant::now()));
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, other));
-            let connection = TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1)))?;
-            self.exchange_port(connection.local_addr()?.port())?;
-            connection
+        let secret = RandomState::new().build_hasher().finish().to_le_bytes();
+        let mut connection = match own.cmp(&other) {
+            cmp::Ordering::Less => self.accept(&listener, self.exchange_port(0)?)?,
+            cmp::Ordering::Equal => return Err(ChannelError::Nonsense("two ends cannot listen at one port")),
+            cmp::Ordering::Greater => {
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, other));
+                let connection = TcpStream::connect_timeout(&address, self.time_left())?;
+                self.exchange_port(connection.local_addr()?.port())?;
+                connection
+            }
         };
+        let (others_secret, []) = self.exchange(secret, [])?;
         connection.set_nodelay(true)?;
+        if own < other {
+            connection.write_all(&others_secret)?;
+        } else {
+            self.check_secret(&mut connection, secret)?;
+        }
         Ok(connection)
+    }
+
+    fn check_secret(&self, connection: &mut TcpStream, secret: [u8; STEP_BYTES]) -> Result<(), ChannelError> {
+        let mut sent_back = [0; STEP_BYTES];
+        connection.set_read_timeout(Some(self.time_left()))?;
+        connection.read_exact(&mut sent_back).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => ChannelError::TimedOut,
+            io::ErrorKind::UnexpectedEof => ChannelError::Closed,
+            _ => error.into(),
+        })?;
+        connection.set_read_timeout(None)?;
+        if sent_back == secret { Ok(()) } else { Err(ChannelError::Nonsense("it leads to somebody else")) }
+    }
+
+    /// Returns how long the other end is still waited for, at least a moment.
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
     }
 
     /// Waits for the connection that comes from this port. Others that connect meanwhile are turned away.
     fn accept(&self, listener: &TcpListener, from: u16) -> Result<TcpStream, ChannelError> {
         listener.set_nonblocking(true)?;
         loop {
-            wait_for([(listener.as_fd(), PollFlags::IN)], self.deadline)?;
+            wait_for([(listener.as_fd(), PollFlags::IN)], Some(self.deadline))?;
             match listener.accept() {
                 Ok((connection, address)) if address == SocketAddr::from((Ipv4Addr::LOCALHOST, from)) => {
                     return Ok(connection);
@@ -127,7 +162,7 @@ impl Meeting {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
-            if has_passed(self.deadline) {
+            if has_passed(Some(self.deadline)) {
                 return Err(ChannelError::TimedOut);
             }
         }
@@ -164,8 +199,14 @@ impl Meeting {
         let has_room = files.is_empty() || passed_on.push(SendAncillaryMessage::ScmRights(&files));
         assert!(has_room, "there is room for as many files as are passed on");
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        sendmsg(&self.link, &[IoSlice::new(&step)], &mut passed_on, flags).map_err(io::Error::from)?;
-        self.receive_step()
+        loop {
+            match sendmsg(&self.link, &[IoSlice::new(&step)], &mut passed_on, flags) {
+                Ok(_) => return self.receive_step(),
+                Err(Errno::AGAIN) => wait_for([(self.link.as_fd(), PollFlags::OUT)], Some(self.deadline))?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
     }
 
     fn receive_step<const N: usize>(&self) -> Result<([u8; STEP_BYTES], [OwnedFd; N]), ChannelError> {
@@ -173,11 +214,14 @@ impl Meeting {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut passed_on = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
-            wait_for([(self.link.as_fd(), PollFlags::IN)], self.deadline)?;
+            wait_for([(self.link.as_fd(), PollFlags::IN)], Some(self.deadline))?;
             let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
             match recvmsg(&self.link, &mut [IoSliceMut::new(&mut step)], &mut passed_on, flags) {
+                Ok(received) if received.flags.contains(ReturnFlags::CTRUNC) => {
+                    return Err(ChannelError::Io(io::Error::other("no more files can be opened")));
+                }
                 Ok(received) => break received.bytes,
-                Err(Errno::AGAIN | Errno::INTR) if !has_passed(self.deadline) => {}
+                Err(Errno::AGAIN | Errno::INTR) if !has_passed(Some(self.deadline)) => {}
                 Err(Errno::AGAIN | Errno::INTR) => return Err(ChannelError::TimedOut),
                 Err(error) => return Err(io::Error::from(error).into()),
             }

@@ -5,21 +5,22 @@
 //! kernel (`eventfd`) would have to be shared with the other end, which could make it block.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use ensilo_sync::atomic::AtomicU64;
 use ensilo_sync::{Backoff, cpu_relax};
 use rustix::event::PollFlags;
+use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
+use super::ChannelError;
 use super::bytes::read_socket;
+use super::endpoint::Transport;
 use super::ring::{self, Broken, RingReceiver, RingSender};
 use super::sleep::{Sleeps, Wakeups};
 use super::wait::{has_passed, wait_for};
-use super::words::{MemoryFile, SharedWords};
-use super::{ChannelError, Transport};
+use super::words::SharedWords;
 
 /// Where the word is that counts the receiver's sleeps.
 const SLEEP: usize = ring::WORDS;
@@ -35,37 +36,6 @@ const WAITS_BEFORE_NAP: u32 = 100;
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
-/// What an end receives through.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    memory: MemoryFile,
-    words: SharedWords,
-}
-
-impl Inbox {
-    pub(super) fn new() -> io::Result<Self> {
-        let memory = MemoryFile::new(WORDS)?;
-        let words = memory.map(WORDS)?;
-        Ok(Inbox { memory, words })
-    }
-
-    /// Takes over the memory that the other end receives through.
-    pub(super) fn from_other(memory: OwnedFd) -> io::Result<Self> {
-        let memory = MemoryFile::from_other(memory, WORDS)?;
-        let words = memory.map(WORDS)?;
-        Ok(Inbox { memory, words })
-    }
-
-    /// Returns the file that the other end needs.
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
-        self.memory.as_fd()
-    }
-
-    fn sleep_word(&self) -> &AtomicU64 {
-        &self.words[SLEEP]
-    }
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct MemoryTransport {
@@ -73,8 +43,9 @@ pub(super) struct MemoryTransport {
     sender: RingSender,
     sleeps: Sleeps,
     wakeups: Wakeups,
-    own: Inbox,
-    other: Inbox,
+    /// The memory that this end receives through, and that of the other end.
+    own: SharedWords,
+    other: SharedWords,
     /// Carries bytes that wake, and ends when the other end does.
     link: UnixStream,
 }
@@ -86,15 +57,29 @@ impl From<Broken> for ChannelError {
 }
 
 impl MemoryTransport {
-    pub(super) fn new(own: Inbox, other: Inbox, link: UnixStream) -> Self {
+    /// Takes over [`WORDS`] words that this end receives through, and as many of the other end.
+    pub(super) fn new(own: SharedWords, other: SharedWords, link: UnixStream) -> Self {
         MemoryTransport {
-            receiver: RingReceiver::new(own.words.clone(), 0),
-            sender: RingSender::new(other.words.clone(), 0),
+            receiver: RingReceiver::new(own.clone()),
+            sender: RingSender::new(other.clone()),
             sleeps: Sleeps::default(),
             wakeups: Wakeups::default(),
             own,
             other,
             link,
+        }
+    }
+
+    /// Wakes the other end.
+    #[cold]
+    fn wake_other(&self) -> Result<(), ChannelError> {
+        loop {
+            match send(&self.link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                // Where there is no room for the byte, others are there that wake. Where nobody reads it, the next wait finds that out.
+                Ok(_) | Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => return Ok(()),
+                Err(error) => return Err(ChannelError::Io(error.into())),
+            }
         }
     }
 
@@ -113,7 +98,8 @@ impl MemoryTransport {
                 backoff.wait();
                 continue;
             }
-            match self.wait_for_link(Some(Instant::now() + nap)) {
+            let nap_end = Instant::now() + nap;
+            match self.wait_for_link(Some(deadline.map_or(nap_end, |deadline| deadline.min(nap_end)))) {
                 Ok(()) => {}
                 Err(ChannelError::TimedOut) => nap = NAP_MAX.min(2 * nap),
                 Err(error) => return Err(error),
@@ -144,11 +130,7 @@ impl Transport for MemoryTransport {
         if !self.sender.try_send(message)? {
             self.put_in_when_there_is_room(message, deadline)?;
         }
-        if self.wakeups.are_due(self.other.sleep_word()) {
-            // Where there is no room for the byte, others are there that wake; where nobody reads it, the next wait finds that out.
-            let _ = send(&self.link, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-        }
-        Ok(())
+        if self.wakeups.are_due(&self.other[SLEEP]) { self.wake_other() } else { Ok(()) }
     }
 
     fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
@@ -159,10 +141,10 @@ impl Transport for MemoryTransport {
                 }
                 cpu_relax();
             }
-            self.sleeps.begin(self.own.sleep_word());
+            self.sleeps.begin(&self.own[SLEEP]);
             let received = self.receiver.try_receive(message);
             let slept = if received == Ok(false) { self.wait_for_link(deadline) } else { Ok(()) };
-            self.sleeps.end(self.own.sleep_word());
+            self.sleeps.end(&self.own[SLEEP]);
             if received? {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! A ring of messages: one end puts them in, the other one takes them out, without locks.
 //!
 //! # Layout
-//! Words of shared memory, from the place of the ring on:
+//! Words of shared memory, from the first one on:
 //! ```text
 //!   0        8        16                      16 + RING_WORDS
 //!   | tail   | head   | frames, each from a whole word on, which go on at 16 behind the last word |
@@ -10,7 +10,7 @@
 //!
 //! # Invariants
 //! R1. `head <= tail <= head + RING_WORDS`, as long as both ends do what is written here. Each end keeps its own count to itself and only
-//!     publishes it: what the other one may write there is a claim, which is checked before it is relied on.
+//!     publishes it: what the other one may write there is checked before it is relied on.
 //! R2. The words from `head` to `tail` belong to the receiver, all others to the sender.
 //!
 //! # Memory ordering
@@ -50,20 +50,17 @@ pub(super) struct Broken(pub(super) &'static str);
 
 /// The words of a ring.
 #[derive(Debug)]
-struct Ring {
-    words: SharedWords,
-    at: usize,
-}
+struct Ring(SharedWords);
 
 impl Ring {
-    fn new(words: SharedWords, at: usize) -> Self {
-        assert!(at + WORDS <= words.len(), "a ring lies within its memory");
-        Ring { words, at }
+    fn new(words: SharedWords) -> Self {
+        assert!(WORDS <= words.len(), "a ring lies within its memory");
+        Ring(words)
     }
 
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
-        &self.words[self.at + at]
+        &self.0[at]
     }
 
     /// Returns the word of a frame at this count.
@@ -95,9 +92,9 @@ pub(super) struct RingSender {
 }
 
 impl RingSender {
-    /// Returns the sender of the ring that lies here, in words that are 0.
-    pub(super) fn new(words: SharedWords, at: usize) -> Self {
-        RingSender { ring: Ring::new(words, at), tail: 0, head: 0, sent: 0 }
+    /// Returns the sender of the ring in these words, which are 0.
+    pub(super) fn new(words: SharedWords) -> Self {
+        RingSender { ring: Ring::new(words), tail: 0, head: 0, sent: 0 }
     }
 
     /// Puts a message in, which is not too long; `false` when there is no room for it.
@@ -145,9 +142,9 @@ pub(super) struct RingReceiver {
 }
 
 impl RingReceiver {
-    /// Returns the receiver of the ring that lies here, in words that are 0.
-    pub(super) fn new(words: SharedWords, at: usize) -> Self {
-        RingReceiver { ring: Ring::new(words, at), head: 0, tail: 0, received: 0 }
+    /// Returns the receiver of the ring in these words, which are 0.
+    pub(super) fn new(words: SharedWords) -> Self {
+        RingReceiver { ring: Ring::new(words), head: 0, tail: 0, received: 0 }
     }
 
     /// Takes the next message out, in the place of what `message` holds; `false` when there is none.

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use rustix::event::PollFlags;
 
+use super::ChannelError;
 use super::bytes::Bytes;
+use super::endpoint::Transport;
 use super::frame::Header;
 use super::wait::{has_passed, wait_for};
-use super::{ChannelError, Transport};
 
 /// How many bytes are read at once, at most: more than the longest frame has.
 const READ_BYTES: usize = 64 << 10;
@@ -101,6 +102,7 @@ impl StreamTransport {
 impl Transport for StreamTransport {
     /// Writes the message as far as there is room for it, at least its first byte.
     fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        self.flush()?;
         while !self.unsent.is_empty() {
             self.wait_and_flush(deadline)?;
         }
@@ -118,11 +120,16 @@ impl Transport for StreamTransport {
     }
 
     fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        while !self.take(message)? {
+        loop {
+            // First: the other end may wait for the rest. If that fails, what has come can be received all the same.
+            let flushed = self.flush();
+            if self.take(message)? {
+                return Ok(());
+            }
             if self.read()? {
                 continue;
             }
-            self.flush()?;
+            flushed?;
             if has_passed(deadline) {
                 return Err(ChannelError::TimedOut);
             }
@@ -133,7 +140,6 @@ impl Transport for StreamTransport {
                 wait_for([reader, (self.bytes.writer(), PollFlags::OUT)], deadline)?;
             }
         }
-        Ok(())
     }
 }
 

@@ -13,14 +13,14 @@ pub(super) fn has_passed(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
-/// Waits until one of these files is ready for what is asked of it, or closed, and returns which are. At the deadline it looks once more.
+/// Waits until one of these files is ready for what is asked of it, or closed. At the deadline it looks once more.
 ///
 /// # Errors
 /// [`ChannelError::TimedOut`] at the deadline.
 pub(super) fn wait_for<const N: usize>(
     files: [(BorrowedFd<'_>, PollFlags); N],
     deadline: Option<Instant>,
-) -> Result<[bool; N], ChannelError> {
+) -> Result<(), ChannelError> {
     let mut polled = files.map(|(file, flags)| PollFd::from_borrowed_fd(file, flags));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -30,7 +30,7 @@ pub(super) fn wait_for<const N: usize>(
         });
         match poll(&mut polled, timeout.as_ref()) {
             Ok(0) => return Err(ChannelError::TimedOut),
-            Ok(_) => return Ok(polled.map(|file| !file.revents().is_empty())),
+            Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(error) => return Err(ChannelError::Io(error.into())),
         }

@@ -12,7 +12,7 @@ pub(super) struct SharedWords(Arc<Place>);
 #[derive(Debug)]
 enum Place {
     /// In this process.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what is tested is in one process"))]
+    #[cfg(test)]
     Owned(Box<[AtomicU64]>),
     #[cfg(not(loom))]
     Mapped(mapped::Mapping),
@@ -32,6 +32,7 @@ impl Deref for SharedWords {
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
         match &*self.0 {
+            #[cfg(test)]
             Place::Owned(words) => words,
             #[cfg(not(loom))]
             Place::Mapped(mapping) => mapping.words(),
@@ -61,6 +62,9 @@ mod mapped {
         (words * size_of::<AtomicU64>()) as u64
     }
 
+    /// The file system of memory files.
+    const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+
     /// Memory of a file that has no name.
     #[derive(Debug)]
     pub(in super::super) struct MemoryFile(OwnedFd);
@@ -80,7 +84,10 @@ mod mapped {
         pub(in super::super) fn from_other(file: OwnedFd, len: usize) -> io::Result<Self> {
             // In this order: with the seals the length stays what it is.
             let is_sealed = rustix::fs::fcntl_get_seals(&file)?.contains(SEALS);
-            if is_sealed && rustix::fs::fstat(&file)?.st_size.cast_unsigned() == bytes_of(len) {
+            // Huge pages are of another file system: of these a mapping would be longer, and none may be left.
+            let has_pages = rustix::fs::fstatfs(&file)?.f_type == TMPFS_MAGIC;
+            let has_length = rustix::fs::fstat(&file)?.st_size.cast_unsigned() == bytes_of(len);
+            if is_sealed && has_pages && has_length {
                 return Ok(MemoryFile(file));
             }
             Err(io::Error::new(

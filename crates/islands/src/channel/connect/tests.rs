@@ -1,4 +1,3 @@
-use std::io::{Read as _, Write as _};
 use std::thread;
 
 use super::super::MESSAGE_BYTES_MAX;
@@ -13,7 +12,12 @@ fn pair(kind: ChannelKind) -> [Box<dyn Channel>; 2] {
 
 fn receive(channel: &mut dyn Channel) -> Result<Vec<u8>, ChannelError> {
     let mut message = vec![0xee; 5];
-    channel.receive(&mut message, None).map(|()| message)
+    channel.receive(&mut message, late()).map(|()| message)
+}
+
+/// By then a test has failed.
+fn late() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(30))
 }
 
 fn soon() -> Option<Instant> {
@@ -26,9 +30,9 @@ fn messages_of_all_lengths_go_both_ways() {
         let [mut one, mut other] = pair(kind);
         for len in [0, 1, 7, 8, 9, 255, 4096, MESSAGE_BYTES_MAX] {
             let message: Vec<u8> = (0..len).map(|at| at as u8).collect();
-            one.send(&message, None).unwrap();
+            one.send(&message, late()).unwrap();
             assert_eq!(receive(&mut *other).unwrap(), message, "{kind}");
-            other.send(&message, None).unwrap();
+            other.send(&message, late()).unwrap();
             assert_eq!(receive(&mut *one).unwrap(), message, "{kind}");
         }
     }
@@ -41,7 +45,7 @@ fn many_messages_keep_their_order() {
         let [mut one, mut other] = pair(kind);
         let sending = thread::spawn(move || {
             (0..MESSAGES).for_each(|number| {
-                one.send(&number.to_le_bytes().repeat(number as usize % 40), None).unwrap()
+                one.send(&number.to_le_bytes().repeat(number as usize % 40), late()).unwrap()
             });
             one
         });
@@ -61,7 +65,7 @@ fn ends_that_both_send_first_do_not_wait_for_each_other() {
         let ends = [one, other].map(|mut end| {
             thread::spawn(move || {
                 let message = vec![9; MESSAGE_BYTES_MAX];
-                end.send(&message, None).unwrap();
+                end.send(&message, late()).unwrap();
                 assert_eq!(receive(&mut *end).unwrap(), message, "{kind}");
             })
         });
@@ -77,7 +81,7 @@ fn one_who_waits_is_woken() {
             thread::spawn(move || (0..50).for_each(|_| assert_eq!(receive(&mut *other).unwrap(), b"up")));
         for _ in 0..50 {
             thread::sleep(Duration::from_millis(1));
-            one.send(b"up", None).unwrap();
+            one.send(b"up", late()).unwrap();
         }
         waiting.join().unwrap();
     }
@@ -89,7 +93,7 @@ fn a_message_that_is_too_long_is_not_sent() {
         let [mut one, mut other] = pair(kind);
         let long = vec![0; MESSAGE_BYTES_MAX + 1];
         assert!(matches!(one.send(&long, None), Err(ChannelError::TooLong(len)) if len == long.len()));
-        one.send(b"short", None).unwrap();
+        one.send(b"short", late()).unwrap();
         assert_eq!(receive(&mut *other).unwrap(), b"short");
     }
 }
@@ -115,7 +119,7 @@ fn a_deadline_ends_the_wait_and_not_the_channel() {
             let _ = one.receive(&mut message, Some(Instant::now()));
             assert_eq!(receive(&mut *other).unwrap()[..4], number.to_le_bytes(), "{kind}");
         }
-        one.send(b"the last one", None).unwrap();
+        one.send(b"the last one", late()).unwrap();
         assert_eq!(receive(&mut *other).unwrap(), b"the last one", "{kind}");
     }
 }
@@ -124,11 +128,11 @@ fn a_deadline_ends_the_wait_and_not_the_channel() {
 fn what_was_sent_before_the_end_is_received_and_then_the_end() {
     for kind in ChannelKind::all() {
         let [mut one, mut other] = pair(kind);
-        one.send(b"last words", None).unwrap();
+        one.send(b"last words", late()).unwrap();
         drop(one);
         assert_eq!(receive(&mut *other).unwrap(), b"last words", "{kind}");
         assert!(matches!(receive(&mut *other), Err(ChannelError::Closed)), "{kind}");
-        let full = (0..10_000).find_map(|_| other.send(&[0; 4096], None).err());
+        let full = (0..10_000).find_map(|_| other.send(&[0; 4096], late()).err());
         assert!(matches!(full, Some(ChannelError::Closed)), "{kind}: {full:?}");
     }
 }
@@ -165,7 +169,7 @@ fn one_who_is_no_end_is_refused() {
 fn refused_memory(file: OwnedFd) -> Result<Box<dyn Channel>, ChannelError> {
     let (here, there) = UnixStream::pair().unwrap();
     let other = thread::spawn(move || {
-        let meeting = Meeting { kind: ChannelKind::Memory, link: there, deadline: soon() };
+        let meeting = Meeting { kind: ChannelKind::Memory, link: there, deadline: Instant::now() + PATIENCE };
         meeting.exchange_files([file.as_fd()]).map(drop)
     });
     let refused = connect(ChannelKind::Memory, here);
@@ -200,7 +204,7 @@ fn memory_that_is_short_or_may_shrink_is_refused() {
 fn what_is_no_pipe_is_refused() {
     let (here, there) = UnixStream::pair().unwrap();
     let other = thread::spawn(move || {
-        let meeting = Meeting { kind: ChannelKind::Pipe, link: there, deadline: soon() };
+        let meeting = Meeting { kind: ChannelKind::Pipe, link: there, deadline: Instant::now() + PATIENCE };
         meeting.exchange_files([std::fs::File::open("/dev/null").unwrap().as_fd()]).map(drop)
     });
     assert!(matches!(connect(ChannelKind::Pipe, here), Err(ChannelError::Io(_))));
@@ -262,16 +266,51 @@ fn an_end_in_the_midst_of_a_message_is_an_end() {
 #[test]
 fn a_channel_that_has_failed_says_so_again() {
     for kind in ChannelKind::all() {
-        let [mut one, mut other] = pair(kind);
+        let [mut one, other] = pair(kind);
         fill(&mut *one);
-        drop(other.receive(&mut Vec::new(), None));
         drop(other);
         let begin = Instant::now();
         let failed =
             (0..10_000).find_map(|_| one.send(&[7; 4096], soon()).err().filter(ChannelError::is_final));
         assert!(matches!(failed, Some(ChannelError::Closed)), "{kind}: {failed:?}");
         assert!(matches!(one.send(b"x", soon()), Err(ChannelError::Closed)), "{kind}");
-        assert!(matches!(one.receive(&mut Vec::new(), soon()), Err(ChannelError::Closed)), "{kind}");
+        for _ in 0..2 {
+            assert!(matches!(one.receive(&mut Vec::new(), soon()), Err(ChannelError::Closed)), "{kind}");
+        }
         assert!(begin.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn what_has_come_is_received_also_when_nothing_can_be_sent_any_more() {
+    for kind in [ChannelKind::Memory, ChannelKind::Unix, ChannelKind::Pipe] {
+        let [mut one, mut other] = pair(kind);
+        other.send(b"a decision", late()).unwrap();
+        drop(other);
+        let full = (0..10_000).find_map(|_| one.send(&[0; 4096], late()).err());
+        assert!(matches!(full, Some(ChannelError::Closed)), "{kind}: {full:?}");
+        assert_eq!(receive(&mut *one).unwrap(), b"a decision", "{kind}");
+        assert!(matches!(receive(&mut *one), Err(ChannelError::Closed)), "{kind}");
+    }
+}
+
+/// The other end waits for the rest of a message, and this one receives what has come meanwhile.
+#[test]
+fn to_receive_sends_the_rest_of_a_message() {
+    for kind in [ChannelKind::Unix, ChannelKind::Pipe, ChannelKind::Tcp] {
+        let [mut one, mut other] = pair(kind);
+        let number = |number: u32| number.to_le_bytes().repeat(MESSAGE_BYTES_MAX / 4);
+        let sent = (0..).take_while(|at| one.send(&number(*at), soon()).is_ok()).count() as u32;
+        let answering = thread::spawn(move || {
+            for at in 0..sent {
+                other.send(b"one more", late()).unwrap();
+                assert_eq!(receive(&mut *other).unwrap(), number(at), "{kind}");
+            }
+            other
+        });
+        (0..sent).for_each(|_| assert_eq!(receive(&mut *one).unwrap(), b"one more", "{kind}"));
+        // Not more often than there are answers: the last part has to be gone by then, or goes at the next look.
+        let _ = one.receive(&mut Vec::new(), Some(Instant::now() + Duration::from_millis(500)));
+        drop(answering.join().unwrap());
     }
 }

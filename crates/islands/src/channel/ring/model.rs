@@ -33,9 +33,9 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
 fn each_message_comes_once_and_whole() {
     explore(|| {
         let words = SharedWords::owned(WORDS);
-        let sender = RingSender::new(words.clone(), 0);
+        let sender = RingSender::new(words.clone());
         let sending = thread::spawn(move || send_all(sender, || ()));
-        let mut receiver = RingReceiver::new(words, 0);
+        let mut receiver = RingReceiver::new(words);
         let mut received = Vec::new();
         for message in MESSAGES {
             while !receiver.try_receive(&mut received).unwrap() {
@@ -53,7 +53,7 @@ fn nobody_sleeps_beside_a_message() {
     explore(|| {
         let words = SharedWords::owned(WORDS + 1);
         let wakeup = Arc::new(Notify::new());
-        let sender = RingSender::new(words.clone(), 0);
+        let sender = RingSender::new(words.clone());
         let sending = thread::spawn({
             let (words, wakeup, mut wakeups) = (words.clone(), Arc::clone(&wakeup), Wakeups::default());
             move || {
@@ -64,7 +64,7 @@ fn nobody_sleeps_beside_a_message() {
                 });
             }
         });
-        let mut receiver = RingReceiver::new(words.clone(), 0);
+        let mut receiver = RingReceiver::new(words.clone());
         let (mut received, mut sleeps) = (Vec::new(), Sleeps::default());
         for message in MESSAGES {
             while !receiver.try_receive(&mut received).unwrap() {

@@ -5,7 +5,7 @@ use super::*;
 
 fn ring() -> (SharedWords, RingSender, RingReceiver) {
     let words = SharedWords::owned(WORDS);
-    (words.clone(), RingSender::new(words.clone(), 0), RingReceiver::new(words, 0))
+    (words.clone(), RingSender::new(words.clone()), RingReceiver::new(words))
 }
 
 fn receive(receiver: &mut RingReceiver) -> Result<Option<Vec<u8>>, Broken> {
@@ -44,7 +44,10 @@ proptest! {
         let mut queue = std::collections::VecDeque::new();
         for (number, (len, takes)) in lens.into_iter().enumerate() {
             let message = vec![number as u8; len];
-            if sender.try_send(&message).unwrap() {
+            let words = |message: &Vec<u8>| frame_words(message.len());
+            let has_room = queue.iter().map(words).sum::<usize>() + words(&message) <= RING_WORDS;
+            prop_assert_eq!(sender.try_send(&message).unwrap(), has_room);
+            if has_room {
                 queue.push_back(message);
             }
             for _ in 0..takes {
@@ -63,7 +66,9 @@ proptest! {
         for (at, word) in writes.into_iter().chain(small) {
             words[at].store(word, Ordering::Relaxed);
             let _ = sender.try_send(b"something");
-            let _ = receive(&mut receiver);
+            if let Ok(Some(message)) = receive(&mut receiver) {
+                prop_assert!(message.len() <= MESSAGE_BYTES_MAX);
+            }
         }
     }
 }

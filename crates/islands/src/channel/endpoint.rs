@@ -1,0 +1,53 @@
+//! One end of a channel, over whatever carries its messages.
+
+use std::fmt;
+use std::time::Instant;
+
+use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+
+/// What carries messages to the other end, and is not used any more in a direction in which it has failed for good.
+pub(super) trait Transport: Send + fmt::Debug {
+    /// See [`Channel::send`]; the message is not too long.
+    fn put_in(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError>;
+
+    /// See [`Channel::receive`].
+    fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Endpoint<T> {
+    transport: T,
+    can_send: bool,
+    can_receive: bool,
+}
+
+impl<T: Transport> Endpoint<T> {
+    pub(super) fn new(transport: T) -> Self {
+        Endpoint { transport, can_send: true, can_receive: true }
+    }
+}
+
+impl<T: Transport> Channel for Endpoint<T> {
+    fn send(&mut self, message: &[u8], deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if message.len() > MESSAGE_BYTES_MAX {
+            return Err(ChannelError::TooLong(message.len()));
+        }
+        if !self.can_send {
+            return Err(ChannelError::Closed);
+        }
+        // What has come before can still be received.
+        self.transport.put_in(message, deadline).inspect_err(|error| self.can_send = !error.is_final())
+    }
+
+    fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
+        if !self.can_receive {
+            return Err(ChannelError::Closed);
+        }
+        self.transport.take_out(message, deadline).inspect_err(|error| {
+            if error.is_final() {
+                (self.can_send, self.can_receive) = (false, false);
+            }
+        })
+    }
+}
