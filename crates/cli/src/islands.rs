@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use clap::{Args, Subcommand, value_parser};
+use clap::{Args, Subcommand};
 use ensilo_islands::{
     ChannelKind, CpuId, InstancePlace, Instances, MESSAGE_BYTES_MAX, Placement, Plan, Regular, RoundTrips,
     Topology, answer_all, bind_this_thread, connect, measure_round_trips,
@@ -91,7 +91,7 @@ pub(crate) struct ChannelsArguments {
 pub(crate) struct AnswerArguments {
     #[arg(long)]
     kind: ChannelKind,
-    #[arg(long, value_parser = value_parser!(u32))]
+    #[arg(long)]
     cpu: Option<u32>,
 }
 
@@ -144,7 +144,7 @@ fn show_plan(arguments: &PlanArguments) -> Done {
             [] => output.line(format_args!("instance {number}: wherever the operating system puts it")),
             _ => {
                 let nodes = list(place.nodes().iter().map(|node| node.0));
-                output.line(format_args!("instance {number}: processors {cpus}; memory of node {nodes}"));
+                output.line(format_args!("instance {number}: processors {cpus}; memory of nodes {nodes}"));
             }
         }
     }
@@ -170,7 +170,7 @@ fn measure_channels(arguments: &ChannelsArguments) -> Done {
     ));
     for kind in &arguments.kinds {
         let (mut child, link) = start_other(*kind, other)?;
-        // In a thread of its own: a process that is started by one that is kept on its processor may run there alone.
+        // In a thread of its own, which alone is kept on its processor: the next process is started by this one, and may run anywhere.
         let measure = || -> Done<[RoundTrips; 2]> {
             run_on(own)?;
             let mut channel = connect(*kind, link)?;

@@ -20,7 +20,7 @@ fn a_machine_is_described_as_it_is_read() {
 fn a_plan_shows_the_processors_of_each_instance() {
     let plan = expect_exit(0, &["islands", "plan", "--machine", "quad-socket", "--instances", "socket"], &[]);
     assert_eq!(plan.lines().count(), 4);
-    assert!(plan.contains("instance 3: processors 18,19,20,21,22,23; memory of node 3\n"), "{plan}");
+    assert!(plan.contains("instance 3: processors 18,19,20,21,22,23; memory of nodes 3\n"), "{plan}");
     let spread = ["--instances", "4", "--placement", "spread"];
     let plan = expect_exit(0, &[&["islands", "plan", "--machine", "quad-socket"], &spread[..]].concat(), &[]);
     assert!(plan.contains("instance 0: processors 0,6,12,18,"), "{plan}");

@@ -163,8 +163,9 @@ pub enum Error {
     ReadOnly,
     /// A snapshot was asked for, and the database's engine keeps none. Remedy: an ordinary transaction.
     NoSnapshots,
-    /// So many transactions are open, or threads use the database, that the engine has no place for another one: over
-    /// [`ermia`](crate::ermia) some 65,000. Remedy: end some of the transactions that are open.
+    /// So many transactions are open, or threads have used the database and go on, that the engine has no place for another
+    /// one: over [`ermia`](crate::ermia) some 65,000. A thread's first request may end so, and whatever a
+    /// [`Session`](crate::Session) begins. Remedy: end some of the open transactions, or of the threads.
     TooManyTransactions,
     /// A transaction was to be prepared, and the database's engine cannot do that. Remedy: [`Silo`](crate::Silo).
     NoTwoPhaseCommit,

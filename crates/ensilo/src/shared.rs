@@ -143,6 +143,9 @@ impl<E: Engine> DatabaseShared<E> {
     fn check_has_place(&self) -> Result<()> {
         let workers_max = E::SESSIONS_MAX.saturating_sub(OTHER_SESSIONS_MAX);
         let mut slots = self.lock_slots();
+        if slots.is_closed {
+            return Err(Error::Closed);
+        }
         if slots.registered.len() >= workers_max {
             slots.forget_gone();
         }

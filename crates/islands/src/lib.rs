@@ -1,4 +1,4 @@
-//! Islands: several instances as one database, placed by the machine's topology.
+//! Several instances as one database, placed by the machine's topology: *islands* are instances whose cores are close to each other.
 //!
 //! What is here so far is the ground that they will stand on: the [`Topology`] of a machine, where instances and their workers [go](Plan) on
 //! it, and the [channels](Channel) by which they talk to each other.

@@ -37,7 +37,7 @@ impl Instances {
     pub fn count_on(self, topology: &Topology) -> usize {
         match self {
             Instances::PerCore => topology.cores().len(),
-            Instances::PerLastLevelCache => topology.last_level_caches().len(),
+            Instances::PerLastLevelCache => topology.last_level_cache_count(),
             Instances::PerSocket => topology.sockets().len(),
             Instances::One => 1,
             Instances::Count(count) => {
@@ -76,7 +76,7 @@ pub enum Placement {
     Group,
     /// Each instance has cores of as many sockets as it can.
     Spread,
-    /// Each instance has two cores of one socket, two of another one, and so on.
+    /// Each instance has two cores that share a cache of the last level, two of another socket, and so on, as far as there are two.
     Mix,
     /// The operating system decides, from one moment to the next. Nothing is bound.
     System,
@@ -194,7 +194,7 @@ impl Plan {
         let instances = match (placement, instances) {
             (Placement::System, _) => vec![InstancePlace::unbound(); count],
             (Placement::Group, Instances::PerSocket) => grouped_by(topology, |core| core.socket),
-            (Placement::Group, Instances::PerLastLevelCache) => grouped_by(topology, |core| core.l3),
+            (Placement::Group, Instances::PerLastLevelCache) => grouped_by(topology, Core::last_level_cache),
             _ if is_oversubscribed => shared(topology, count),
             _ => Division::new(topology).divide(count, placement),
         };
@@ -215,8 +215,8 @@ impl Plan {
 }
 
 /// Returns an instance for each group of cores.
-fn grouped_by(topology: &Topology, group: impl Fn(&Core) -> u32) -> Vec<InstancePlace> {
-    let mut groups: BTreeMap<u32, Vec<&Core>> = BTreeMap::new();
+fn grouped_by<G: Ord>(topology: &Topology, group: impl Fn(&Core) -> G) -> Vec<InstancePlace> {
+    let mut groups: BTreeMap<G, Vec<&Core>> = BTreeMap::new();
     topology.cores().iter().for_each(|core| groups.entry(group(core)).or_default().push(core));
     groups.values().map(|cores| InstancePlace::new(cores)).collect()
 }
@@ -306,7 +306,8 @@ impl<'t> Division<'t> {
     fn least_used(&self, taken: &[&Core]) -> Domain {
         self.best(|domain, free| {
             let of_socket = taken.iter().filter(|core| core.socket == domain.socket).count();
-            let of_domain = taken.iter().filter(|core| core.l3 == domain.l3).count();
+            let of_domain =
+                taken.iter().filter(|core| core.last_level_cache() == (domain.socket, domain.l3)).count();
             (of_socket, of_domain, usize::MAX - free)
         })
     }

@@ -43,7 +43,7 @@ impl RoundTrips {
 /// [answers](answer_all). With a pause before each, the other end sleeps.
 ///
 /// # Errors
-/// Those of the channel, [`ChannelError::TooLong`] among them.
+/// Those of the channel, [`ChannelError::TooLong`] among them; [`ChannelError::Nonsense`] when something else comes back.
 pub fn measure_round_trips(
     channel: &mut dyn Channel,
     message_bytes: usize,
@@ -63,6 +63,9 @@ pub fn measure_round_trips(
         }
         channel.send(&message, None)?;
         channel.receive(&mut answer, None)?;
+        if answer != message {
+            return Err(ChannelError::Nonsense("it is not what was sent there"));
+        }
         let end = Instant::now();
         nanos.saturating_record(end.duration_since(begin).as_nanos() as u64);
         begin = end;

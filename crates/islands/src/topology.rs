@@ -38,12 +38,19 @@ pub struct Core {
     pub l3: u32,
 }
 
+impl Core {
+    /// Names the core's cache of the last level: its number, on its socket.
+    pub(crate) fn last_level_cache(&self) -> (u32, u32) {
+        (self.socket, self.l3)
+    }
+}
+
 /// A machine as far as it matters where a thread runs and where its memory is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// In the order of their first logical processors.
     cores: Vec<Core>,
-    /// By pairs of nodes, as the firmware gives them: 10 for a node's own memory.
+    /// By pairs of nodes that have cores, as the firmware gives them: 10 for a node's own memory.
     distances: BTreeMap<(NodeId, NodeId), u32>,
 }
 
@@ -118,12 +125,24 @@ impl Topology {
         description::parse(text)
     }
 
-    /// Puts a topology together.
-    fn new(mut cores: Vec<Core>, distances: BTreeMap<(NodeId, NodeId), u32>) -> Result<Self, TopologyError> {
+    /// Puts a topology together, of distances between some pairs of nodes.
+    fn new(
+        mut cores: Vec<Core>,
+        mut distances: BTreeMap<(NodeId, NodeId), u32>,
+    ) -> Result<Self, TopologyError> {
         cores.iter_mut().for_each(|core| core.cpus.sort_unstable());
         cores.retain(|core| !core.cpus.is_empty());
         cores.sort_by_key(|core| core.cpus[0]);
-        if cores.is_empty() { Err(TopologyError::NoCpus) } else { Ok(Topology { cores, distances }) }
+        if cores.is_empty() {
+            return Err(TopologyError::NoCpus);
+        }
+        let nodes: BTreeSet<NodeId> = cores.iter().map(|core| core.node).collect();
+        distances.retain(|(from, to), _| nodes.contains(from) && nodes.contains(to));
+        for (from, to) in nodes.iter().flat_map(|from| nodes.iter().map(|to| (*from, *to))) {
+            let default = if from == to { DISTANCE_LOCAL } else { DISTANCE_REMOTE };
+            distances.entry((from, to)).or_insert(default);
+        }
+        Ok(Topology { cores, distances })
     }
 
     /// Returns the cores, in the order of their first logical processors.
@@ -144,10 +163,10 @@ impl Topology {
         self.cores.iter().map(|core| core.node).collect()
     }
 
-    /// Returns the caches of the last level, in ascending order.
+    /// Returns how many caches of the last level there are.
     #[must_use]
-    pub fn last_level_caches(&self) -> BTreeSet<u32> {
-        self.cores.iter().map(|core| core.l3).collect()
+    pub fn last_level_cache_count(&self) -> usize {
+        self.cores.iter().map(Core::last_level_cache).collect::<BTreeSet<_>>().len()
     }
 
     /// Returns the number of logical processors.
@@ -157,10 +176,12 @@ impl Topology {
     }
 
     /// Returns how far a node's memory is from another node, where 10 is a node's own.
+    ///
+    /// # Panics
+    /// When one of the nodes has no cores.
     #[must_use]
     pub fn distance(&self, from: NodeId, to: NodeId) -> u32 {
-        let default = if from == to { DISTANCE_LOCAL } else { DISTANCE_REMOTE };
-        self.distances.get(&(from, to)).copied().unwrap_or(default)
+        self.distances[&(from, to)]
     }
 }
 

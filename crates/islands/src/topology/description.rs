@@ -1,6 +1,6 @@
 //! The text that describes a machine, in the form of `lscpu -p`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Core, CpuId, NodeId, Topology, TopologyError};
@@ -11,7 +11,7 @@ const DISTANCES: &str = "distances of node ";
 /// Nodes have numbers before this.
 const NODES_MAX: u32 = 1024;
 
-/// The columns that are looked at, and where each one is in a line.
+/// The names of the columns, and where each one is in a line.
 #[derive(Debug, Default)]
 struct Columns(BTreeMap<String, usize>);
 
@@ -40,9 +40,7 @@ impl Line<'_> {
         let missing = || malformed(self.number, &format!("nothing in column {column}"));
         self.optional(column)?.ok_or_else(missing)
     }
-}
 
-impl Line<'_> {
     fn node(&self, socket: u32) -> Result<NodeId, TopologyError> {
         match self.optional("Node")?.unwrap_or(socket) {
             node if node < NODES_MAX => Ok(NodeId(node)),
@@ -62,6 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Topology, TopologyError> {
     let mut distances = BTreeMap::new();
     // By socket and the core's number there.
     let mut cores: BTreeMap<(u32, u32), Core> = BTreeMap::new();
+    let mut cpus = BTreeSet::new();
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
         let line = line.trim();
@@ -72,16 +71,24 @@ pub(super) fn parse(text: &str) -> Result<Topology, TopologyError> {
                 columns.0 = comment.split(',').enumerate().map(|(at, name)| (name.into(), at)).collect();
             }
         } else if !line.is_empty() {
-            add_cpu(&Line { number, columns: &columns, fields: line.split(',').collect() }, &mut cores)?;
+            add_cpu(
+                &Line { number, columns: &columns, fields: line.split(',').collect() },
+                &mut cpus,
+                &mut cores,
+            )?;
         }
     }
     Topology::new(cores.into_values().collect(), distances)
 }
 
-fn add_cpu(line: &Line<'_>, cores: &mut BTreeMap<(u32, u32), Core>) -> Result<(), TopologyError> {
+fn add_cpu(
+    line: &Line<'_>,
+    cpus: &mut BTreeSet<CpuId>,
+    cores: &mut BTreeMap<(u32, u32), Core>,
+) -> Result<(), TopologyError> {
     let cpu = CpuId(line.required("CPU")?);
     let (core, socket) = (line.required("Core")?, line.required("Socket")?);
-    if cores.values().any(|known| known.cpus.contains(&cpu)) {
+    if !cpus.insert(cpu) {
         return Err(malformed(line.number, &format!("processor {} is there twice", cpu.0)));
     }
     let added = Core {
@@ -114,8 +121,10 @@ fn parse_distances(
 pub(super) fn print(topology: &Topology, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for from in topology.nodes() {
         write!(f, "# {DISTANCES}{}:", from.0)?;
+        // Those of nodes without cores as well, which are of no matter: a number's place says of which node it is.
         let last = topology.nodes().last().map_or(0, |node| node.0);
-        (0..=last).try_for_each(|to| write!(f, " {}", topology.distance(from, NodeId(to))))?;
+        let distance = |to| topology.distances.get(&(from, to)).unwrap_or(&super::DISTANCE_REMOTE);
+        (0..=last).try_for_each(|to| write!(f, " {}", distance(NodeId(to))))?;
         writeln!(f)?;
     }
     writeln!(f, "# CPU,Core,Socket,Node,L2,L3")?;
@@ -141,7 +150,7 @@ mod tests {
         let topology = Topology::from_description(printed).unwrap();
         let cpus: Vec<_> = topology.cores().iter().map(|core| core.cpus.clone()).collect();
         assert_eq!(cpus, [[CpuId(0), CpuId(2)], [CpuId(1), CpuId(3)]]);
-        assert_eq!(topology.last_level_caches().len(), 1);
+        assert_eq!(topology.last_level_cache_count(), 1);
     }
 
     #[test]
@@ -158,6 +167,8 @@ mod tests {
             let topology = Topology::try_from(machine).unwrap();
             assert_eq!(Topology::from_description(&topology.to_string()), Ok(topology));
         }
+        let topology = Topology::from_description("# CPU,Core,Socket,Node\n0,0,0,5\n1,1,3,2\n").unwrap();
+        assert_eq!(Topology::from_description(&topology.to_string()), Ok(topology));
     }
 
     #[test]

@@ -41,24 +41,24 @@ impl Regular {
     pub const OCTO_SOCKET: Regular =
         Regular { sockets: 8, cores_per_socket: 10, cpus_per_core: 1, links: TWISTED_CUBE };
 
-    /// Returns how many links lie between two sockets at least; `None` where no way leads from one to the other.
-    fn hops(&self, from: u32, to: u32) -> Option<u32> {
+    /// Returns how many links lie between this socket and each other one at least; `None` where no way leads there.
+    fn hops_from(&self, from: u32) -> Vec<Option<u32>> {
         let is_linked = |a: u32, b: u32| {
             self.links.is_empty() || self.links.contains(&(a, b)) || self.links.contains(&(b, a))
         };
+        let mut hops = vec![None; self.sockets as usize];
+        hops[from as usize] = Some(0);
         let mut reached = vec![from];
-        let mut hops = 0;
-        while !reached.contains(&to) {
-            let next: Vec<u32> = (0..self.sockets)
-                .filter(|next| !reached.contains(next) && reached.iter().any(|at| is_linked(*at, *next)))
-                .collect();
-            if next.is_empty() {
-                return None;
+        for distance in 1.. {
+            let is_next =
+                |to: &u32| hops[*to as usize].is_none() && reached.iter().any(|at| is_linked(*at, *to));
+            reached = (0..self.sockets).filter(is_next).collect();
+            if reached.is_empty() {
+                break;
             }
-            reached.extend(next);
-            hops += 1;
+            reached.iter().for_each(|to| hops[*to as usize] = Some(distance));
         }
-        Some(hops)
+        hops
     }
 }
 
@@ -71,6 +71,9 @@ impl TryFrom<Regular> for Topology {
     /// [`TopologyError::NoCpus`] where a number is 0; [`TopologyError::Malformed`] where no way leads from one socket to another, or there are more
     /// than 1024 sockets or 2^20 processors.
     fn try_from(machine: Regular) -> Result<Self, TopologyError> {
+        if [machine.sockets, machine.cores_per_socket, machine.cpus_per_core].contains(&0) {
+            return Err(TopologyError::NoCpus);
+        }
         let cores = machine.sockets.checked_mul(machine.cores_per_socket);
         let cpus = cores.and_then(|cores| cores.checked_mul(machine.cpus_per_core));
         let (Some(cores), Some(0..=CPUS_MAX), 0..=SOCKETS_MAX) = (cores, cpus, machine.sockets) else {
@@ -80,11 +83,11 @@ impl TryFrom<Regular> for Topology {
         };
         let mut distances = BTreeMap::new();
         for from in 0..machine.sockets {
-            for to in 0..machine.sockets {
+            for (to, hops) in (0..).zip(machine.hops_from(from)) {
                 let unlinked =
                     || TopologyError::Malformed(format!("no link leads from socket {from} to {to}"));
-                let hops = machine.hops(from, to).ok_or_else(unlinked)?;
-                distances.insert((NodeId(from), NodeId(to)), DISTANCE_LOCAL + HOP * hops);
+                distances
+                    .insert((NodeId(from), NodeId(to)), DISTANCE_LOCAL + HOP * hops.ok_or_else(unlinked)?);
             }
         }
         let cores = (0..cores).map(|core| {

@@ -188,7 +188,7 @@ mod tests {
     fn sockets_nodes_cores_and_caches_are_found() {
         let topology = read(machine().path(), cpus(0..8)).unwrap();
         assert_eq!((topology.cores().len(), topology.cpu_count()), (4, 8));
-        assert_eq!((topology.sockets().len(), topology.last_level_caches().len()), (2, 2));
+        assert_eq!((topology.sockets().len(), topology.last_level_cache_count()), (2, 2));
         assert_eq!(topology.distance(NodeId(0), NodeId(1)), 21);
         let third = Core { cpus: vec![CpuId(2), CpuId(6)], socket: 1, node: NodeId(1), l2: 2, l3: 2 };
         assert_eq!(topology.cores()[2], third);
@@ -207,7 +207,7 @@ mod tests {
         let nothing = tempfile::tempdir().unwrap();
         let topology = read(nothing.path(), cpus(0..3)).unwrap();
         assert_eq!((topology.cores().len(), topology.sockets().len(), topology.nodes().len()), (3, 1, 1));
-        assert_eq!(topology.last_level_caches().len(), 1);
+        assert_eq!(topology.last_level_cache_count(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A prepared transaction: it has voted to commit and waits for the decision of a two-phase commit.
 //!
 //! # Source
-//! Two-phase commit as in Islands (VLDB 2012) §3. What a prepared transaction of Silo has to hold is ours.
+//! Two-phase commit as in Islands (VLDB Journal) §3.1. What a prepared transaction of Silo has to hold is ours.
 //!
 //! # What it holds
 //! - Its write set is locked. A word of its own says that the holder is prepared
