@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
+use ensilo_epoch::Epoch;
+
 use crate::horizon::Horizon;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
@@ -20,7 +22,7 @@ use crate::version::Version;
 pub(crate) struct Deletion<I: Isolation> {
     /// That of the commit.
     pub(crate) stamp: Stamp,
-    /// It can end when the horizon is past this stamp: its own, or where it was found covered.
+    /// It can end when the horizon is past this stamp: its own, or the last one before it was found covered.
     waits_for: Stamp,
     pub(crate) store: NonNull<ErmiaStore>,
     pub(crate) oid: Oid,
@@ -79,6 +81,8 @@ pub(crate) struct Deletions<I: Isolation> {
     kept_since: Stamp,
     /// How many of those kept, from the front on, are still to be looked at in a round, since some may be past.
     round_left: usize,
+    /// The horizon was derived for this tick when the round began: those who have covered deletions are not asked all the time.
+    round_tick: Epoch,
     /// The same of those that the round leaves, and of those that have come since it began.
     round_since: Stamp,
 }
@@ -90,6 +94,7 @@ impl<I: Isolation> Deletions<I> {
             kept: VecDeque::new(),
             kept_since: Stamp::NEVER,
             round_left: 0,
+            round_tick: Epoch::new(0),
             round_since: Stamp::NEVER,
         }
     }
@@ -108,7 +113,13 @@ impl<I: Isolation> Deletions<I> {
     pub(crate) fn are_ripe(&self, horizon: &Horizon) -> bool {
         let past = horizon.get();
         self.recent.front().is_some_and(|next| next.waits_for < past || horizon.may_be_in_the_way(next.stamp))
-            || self.kept_since < past
+            || self.round_left > 0
+            || self.is_round_due(horizon)
+    }
+
+    #[inline]
+    fn is_round_due(&self, horizon: &Horizon) -> bool {
+        self.kept_since < horizon.get() && self.round_tick != horizon.tick()
     }
 
     /// Goes over some, and ends those that can end, where `take_out` takes records out that every transaction has seen deleted: it returns whether
@@ -121,8 +132,9 @@ impl<I: Isolation> Deletions<I> {
     ) -> usize {
         let (horizon, before) = (&shared.horizon, self.len());
         let past = horizon.get();
-        if self.round_left == 0 && self.kept_since < past {
+        if self.round_left == 0 && self.is_round_due(horizon) {
             (self.round_left, self.round_since) = (self.kept.len(), Stamp::NEVER);
+            self.round_tick = horizon.tick();
         }
         let mut looks = budget.min(self.round_left);
         for _ in 0..budget {
@@ -161,8 +173,8 @@ impl<I: Isolation> Deletions<I> {
             return;
         }
         if is_past {
-            // Whoever has covered it is under way, and holds the horizon back until then.
-            deletion.waits_for = shared.clock.now();
+            // Whoever has covered it is under way, and holds the horizon back until then; or stands at it, where nobody has committed since.
+            deletion.waits_for = shared.clock.now().before();
         }
         self.kept_since = self.kept_since.min(deletion.waits_for);
         self.round_since = self.round_since.min(deletion.waits_for);

@@ -81,6 +81,13 @@ impl Horizon {
         Epoch::new(self.looks.load(Ordering::Acquire))
     }
 
+    /// Returns the tick of the epochs for which it was derived last.
+    #[inline]
+    pub(crate) fn tick(&self) -> Epoch {
+        // Relaxed: a matter of how often somebody looks.
+        Epoch::new(self.derived_at.load(Ordering::Relaxed))
+    }
+
     /// Returns whether a version that was overwritten at this stamp, at the horizon or later, may be in the way of long readers.
     #[inline]
     pub(crate) fn may_be_in_the_way(&self, overwritten: Stamp) -> bool {

@@ -231,6 +231,7 @@ fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
     for _ in 0..100 {
         engine.epochs().advance();
         inserting.collect();
+        deleting.collect();
     }
     assert_eq!(engine.last_key(&store), None);
 }
