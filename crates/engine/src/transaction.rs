@@ -197,7 +197,7 @@ pub trait Write: Read + Sized {
     /// Walks the keys within `bounds` in `direction`, like [`Read::scan_to_read`], to look for a record that the transaction will then
     /// [find](Read::find): nothing that is passed on to `each` counts as read. It sees the transaction's own writes. Of the rows of others
     /// it passes on those that are committed when it comes to them. It may leave out those that a prepared transaction keeps locked, and, in an engine
-    /// that [reads as of the begin](Write::READS_AS_OF_BEGIN), those that were inserted or changed since: it returns whether there were any.
+    /// that [reads as of the begin](Write::READS_AS_OF_BEGIN), those that were inserted or changed since: it passes them on to `later`.
     ///
     /// An engine that validates what was read gets a method of its own, which relies on nothing that it passes. By default the range
     /// counts as read, and others that change it are in conflict with the transaction.
@@ -211,8 +211,10 @@ pub trait Write: Read + Sized {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<bool, Abort> {
-        self.scan_to_read(store, bounds, direction, decode, each).map(|()| false)
+        later: impl FnMut(R),
+    ) -> Result<(), Abort> {
+        let _ = later;
+        self.scan_to_read(store, bounds, direction, decode, each)
     }
 
     /// Deletes a record.

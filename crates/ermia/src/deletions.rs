@@ -12,7 +12,6 @@ use ensilo_epoch::Epoch;
 use crate::horizon::Horizon;
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
-use crate::shared::ErmiaShared;
 use crate::stamp::{Author, Stamp};
 use crate::store::ErmiaStore;
 use crate::version::Version;
@@ -20,10 +19,8 @@ use crate::version::Version;
 /// A record that was deleted.
 #[derive(Debug)]
 pub(crate) struct Deletion<I: Isolation> {
-    /// That of the commit.
+    /// That of the commit: the record can leave its index when the horizon is past it.
     pub(crate) stamp: Stamp,
-    /// It can end when the horizon is past this stamp: its own, or the last one before it was found covered.
-    waits_for: Stamp,
     pub(crate) store: NonNull<ErmiaStore>,
     pub(crate) oid: Oid,
     pub(crate) key: Box<[u8]>,
@@ -48,7 +45,7 @@ impl<I: Isolation> Deletion<I> {
         key: Box<[u8]>,
         version: Version<I>,
     ) -> Self {
-        Deletion { stamp, waits_for: stamp, store, oid, key, version }
+        Deletion { stamp, store, oid, key, version }
     }
 
     /// The caller is pinned, and has begun.
@@ -75,16 +72,19 @@ impl<I: Isolation> Deletion<I> {
 pub(crate) struct Deletions<I: Isolation> {
     /// In the order of their stamps.
     recent: VecDeque<Deletion<I>>,
-    /// Those that wait for long readers, or for those who have covered them, in no order.
+    /// Those that wait for long readers, in no order.
     kept: VecDeque<Deletion<I>>,
-    /// The smallest stamp that one of those kept waits for, or a smaller one.
+    /// The smallest stamp of those kept, or a smaller one.
     kept_since: Stamp,
     /// How many of those kept, from the front on, are still to be looked at in a round, since some may be past.
     round_left: usize,
-    /// The horizon was derived for this tick when the round began: those who have covered deletions are not asked all the time.
-    round_tick: Epoch,
-    /// The same of those that the round leaves, and of those that have come since it began.
+    /// The smallest stamp of those that the round leaves, and of those that have come since it began.
     round_since: Stamp,
+    /// Those that every transaction is past, but for those who have covered them, in no order.
+    covered: VecDeque<Deletion<I>>,
+    /// How many of those covered, from the front on, are still to be looked at behind this tick of the horizon.
+    covered_left: usize,
+    covered_tick: Epoch,
 }
 
 impl<I: Isolation> Deletions<I> {
@@ -94,8 +94,10 @@ impl<I: Isolation> Deletions<I> {
             kept: VecDeque::new(),
             kept_since: Stamp::NEVER,
             round_left: 0,
-            round_tick: Epoch::new(0),
             round_since: Stamp::NEVER,
+            covered: VecDeque::new(),
+            covered_left: 0,
+            covered_tick: Epoch::new(0),
         }
     }
 
@@ -105,65 +107,77 @@ impl<I: Isolation> Deletions<I> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.recent.is_empty() && self.kept.is_empty()
+        self.len() == 0
     }
 
     /// Returns whether some may end.
     #[inline]
     pub(crate) fn are_ripe(&self, horizon: &Horizon) -> bool {
         let past = horizon.get();
-        self.recent.front().is_some_and(|next| next.waits_for < past || horizon.may_be_in_the_way(next.stamp))
-            || self.round_left > 0
-            || self.is_round_due(horizon)
+        self.recent.front().is_some_and(|next| next.stamp < past || horizon.may_be_in_the_way(next.stamp))
+            || self.kept_since < past
+            || self.covered_left > 0
+            || self.are_covered_due(horizon)
     }
 
+    /// Those who have covered deletions are not asked all the time.
     #[inline]
-    fn is_round_due(&self, horizon: &Horizon) -> bool {
-        self.kept_since < horizon.get() && self.round_tick != horizon.tick()
+    fn are_covered_due(&self, horizon: &Horizon) -> bool {
+        !self.covered.is_empty() && self.covered_tick != horizon.tick()
     }
 
     /// Goes over some, and ends those that can end, where `take_out` takes records out that every transaction has seen deleted: it returns whether
     /// that has succeeded. Returns how many have ended. The caller is pinned, and has begun.
     pub(crate) fn go_over(
         &mut self,
-        shared: &ErmiaShared,
+        horizon: &Horizon,
         budget: usize,
         mut take_out: impl FnMut(&Deletion<I>) -> bool,
     ) -> usize {
-        let (horizon, before) = (&shared.horizon, self.len());
-        let past = horizon.get();
-        if self.round_left == 0 && self.is_round_due(horizon) {
-            (self.round_left, self.round_since) = (self.kept.len(), Stamp::NEVER);
-            self.round_tick = horizon.tick();
+        let (past, before) = (horizon.get(), self.len());
+        self.begin_rounds(horizon);
+        for _ in 0..budget.min(self.covered_left) {
+            let Some(deletion) = self.covered.pop_front() else { break };
+            self.covered_left -= 1;
+            self.end_or_keep(past, deletion, &mut take_out);
         }
         let mut looks = budget.min(self.round_left);
         for _ in 0..budget {
-            let is_due =
-                |next: &mut Deletion<I>| next.waits_for < past || horizon.may_be_in_the_way(next.stamp);
+            let is_due = |next: &mut Deletion<I>| next.stamp < past || horizon.may_be_in_the_way(next.stamp);
             let Some(deletion) = self.recent.pop_front_if(is_due) else { break };
-            self.end_or_keep(shared, deletion, &mut take_out);
+            self.end_or_keep(past, deletion, &mut take_out);
             // More than come: what was overwritten since it was kept is found.
             looks += 2;
         }
         for _ in 0..looks.min(self.kept.len()) {
             let Some(deletion) = self.kept.pop_front() else { break };
-            self.end_or_keep(shared, deletion, &mut take_out);
+            self.end_or_keep(past, deletion, &mut take_out);
             self.note_look();
         }
+        self.give_back();
         before - self.len()
     }
 
     fn len(&self) -> usize {
-        self.recent.len() + self.kept.len()
+        self.recent.len() + self.kept.len() + self.covered.len()
+    }
+
+    fn begin_rounds(&mut self, horizon: &Horizon) {
+        if self.round_left == 0 && self.kept_since < horizon.get() {
+            (self.round_left, self.round_since) = (self.kept.len(), Stamp::NEVER);
+        }
+        if self.covered_left == 0 && self.are_covered_due(horizon) {
+            (self.covered_left, self.covered_tick) = (self.covered.len(), horizon.tick());
+        }
     }
 
     fn end_or_keep(
         &mut self,
-        shared: &ErmiaShared,
-        mut deletion: Deletion<I>,
+        past: Stamp,
+        deletion: Deletion<I>,
         take_out: &mut impl FnMut(&Deletion<I>) -> bool,
     ) {
-        let is_past = deletion.waits_for < shared.horizon.get();
+        let is_past = deletion.stamp < past;
         let is_over = match deletion.standing() {
             Standing::Over => true,
             Standing::Newest => is_past && take_out(&deletion),
@@ -173,12 +187,12 @@ impl<I: Isolation> Deletions<I> {
             return;
         }
         if is_past {
-            // Whoever has covered it is under way, and holds the horizon back until then; or stands at it, where nobody has committed since.
-            deletion.waits_for = shared.clock.now().before();
+            self.covered.push_back(deletion);
+        } else {
+            self.kept_since = self.kept_since.min(deletion.stamp);
+            self.round_since = self.round_since.min(deletion.stamp);
+            self.kept.push_back(deletion);
         }
-        self.kept_since = self.kept_since.min(deletion.waits_for);
-        self.round_since = self.round_since.min(deletion.waits_for);
-        self.kept.push_back(deletion);
     }
 
     /// Notes that the first of those kept was looked at.
@@ -189,8 +203,11 @@ impl<I: Isolation> Deletions<I> {
                 self.kept_since = self.round_since;
             }
         }
-        if self.kept.is_empty() {
-            // What was needed beside a long reader is not needed any more.
+    }
+
+    /// Gives memory back that was needed beside a long reader.
+    fn give_back(&mut self) {
+        if self.kept.is_empty() && self.covered.is_empty() {
             *self = Deletions { recent: std::mem::take(&mut self.recent), ..Deletions::new() };
         }
     }

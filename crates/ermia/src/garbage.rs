@@ -103,7 +103,7 @@ impl<I: Isolation> Garbage<I> {
         self.free_overwritten(shared, guard, counters);
         let unreachable = &mut self.unreachable;
         let take_out = |deletion: &_| unreachable.take_out(shared, guard, deletion, counters);
-        let ended = self.deletions.go_over(shared, BUDGET, take_out);
+        let ended = self.deletions.go_over(&shared.horizon, BUDGET, take_out);
         (0..ended).for_each(|_| counters.unhook_ended());
         let look_horizon = shared.horizon.look_horizon();
         for _ in 0..BUDGET {

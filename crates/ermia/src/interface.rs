@@ -123,8 +123,9 @@ impl<I: Isolation> Write for Transaction<'_, I> {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<bool, Abort> {
-        self.peek_range(store, bounds, direction, decode, each)
+        later: impl FnMut(R),
+    ) -> Result<(), Abort> {
+        self.peek_range(store, bounds, direction, (decode, each, later))
     }
 
     fn delete(&mut self, found: ErmiaHandle) -> Result<(), Abort> {

@@ -1,5 +1,5 @@
 //! Looks at rows that nothing is concluded from: the newest committed ones, and the transaction's own. A row that was inserted or changed since the
-//! transaction began is passed over: it would not be found as it was looked at, and to write it would fail.
+//! transaction began is told apart: it would not be found as it was looked at, and to write it would fail.
 
 use std::ops::ControlFlow;
 
@@ -19,15 +19,17 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         store: &ErmiaStore,
         bounds: KeyBounds<'_>,
         direction: Direction,
-        decode: impl FnMut(&[u8], RowRef<'_>) -> R,
-        each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<bool, Abort> {
+        (decode, each, later): (
+            impl FnMut(&[u8], RowRef<'_>) -> R,
+            impl FnMut(R) -> ControlFlow<()>,
+            impl FnMut(R),
+        ),
+    ) -> Result<(), Abort> {
         self.use_store(store)?;
-        let mut peek =
-            Peek { transaction: self, store, decode, each, passes_over_later: false, failed: None };
+        let mut peek = Peek { transaction: self, store, decode, each, later, failed: None };
         store.scan(bounds, direction, &self.guard, &mut peek);
-        let (passes_over_later, failed) = (peek.passes_over_later, peek.failed);
-        failed.map_or(Ok(passes_over_later), |reason| Err(self.doom_at(reason, store, &[])))
+        let failed = peek.failed;
+        failed.map_or(Ok(()), |reason| Err(self.doom_at(reason, store, &[])))
     }
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
@@ -58,21 +60,22 @@ impl<'s, I: Isolation> Transaction<'s, I> {
 }
 
 /// Visits entries on behalf of a transaction that does not rely on them.
-struct Peek<'a, 's, I: Isolation, D, E> {
+struct Peek<'a, 's, I: Isolation, D, E, L> {
     transaction: &'a Transaction<'s, I>,
     store: &'a ErmiaStore,
     decode: D,
     each: E,
-    /// Whether there were rows that were inserted or changed since the transaction began.
-    passes_over_later: bool,
+    /// Is passed rows that were inserted or changed since the transaction began.
+    later: L,
     failed: Option<AbortReason>,
 }
 
-impl<I, R, D, E> ScanVisitor for Peek<'_, '_, I, D, E>
+impl<I, R, D, E, L> ScanVisitor for Peek<'_, '_, I, D, E, L>
 where
     I: Isolation,
     D: FnMut(&[u8], RowRef<'_>) -> R,
     E: FnMut(R) -> ControlFlow<()>,
+    L: FnMut(R),
 {
     fn node(&mut self, _: NodeStamp) {}
 
@@ -85,14 +88,15 @@ where
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         // SAFETY: the value was read from the store's index, under a pin.
         match self.transaction.newest_row(self.store, unsafe { Oid::from_index_value(value) }) {
-            Ok(Some(version)) if self.transaction.sees(version) => {
+            Ok(Some(version)) => {
                 let value = (self.decode)(key, version.row());
-                (self.each)(value)
-            }
-            Ok(newest) => {
-                self.passes_over_later |= newest.is_some();
+                if self.transaction.sees(version) {
+                    return (self.each)(value);
+                }
+                (self.later)(value);
                 ControlFlow::Continue(())
             }
+            Ok(None) => ControlFlow::Continue(()),
             Err(reason) => {
                 self.failed = Some(reason);
                 ControlFlow::Break(())

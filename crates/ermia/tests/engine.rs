@@ -236,6 +236,37 @@ fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
     assert_eq!(engine.last_key(&store), None);
 }
 
+/// The same beside a transaction that has begun behind the deletion, and stays.
+#[test]
+fn a_deleted_key_that_was_covered_does_not_wait_for_later_readers() {
+    let (engine, store, [mut deleting, mut inserting]) = start::<Serializable>();
+    let (mut reading, mut writing) = (engine.session(), engine.session());
+    let mut tx = deleting.begin();
+    set::<Serializable>(&mut tx, &store, b"a", 0);
+    tx.commit().unwrap();
+    let mut tx = deleting.begin();
+    let found = tx.find(&store, b"a").unwrap().unwrap();
+    tx.delete(found).unwrap();
+    tx.commit().unwrap();
+    let reader = reading.begin();
+    let mut tx = writing.begin();
+    set::<Serializable>(&mut tx, &store, b"A", 1);
+    tx.commit().unwrap();
+    let mut tx = inserting.begin();
+    assert!(tx.insert(&store, b"a", &[1], 8).unwrap());
+    for _ in 0..100 {
+        engine.epochs().advance();
+        deleting.collect();
+    }
+    drop(tx);
+    for _ in 0..100 {
+        engine.epochs().advance();
+        deleting.collect();
+    }
+    assert_eq!(engine.last_key(&store), Some(b"A".to_vec()));
+    drop(reader);
+}
+
 /// Overwrites a row so often that a snapshot would be taken anew.
 fn overwrite_often<I: Isolation>(session: &mut ErmiaSession<I>, store: &ErmiaStore, key: &[u8]) {
     for number in 0..1000 {

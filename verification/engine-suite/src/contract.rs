@@ -235,6 +235,7 @@ pub fn a_peek_sees_what_is_committed_and_own_writes<E: Engine>() {
                 seen.push(row);
                 if seen.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
+            |later| panic!("nobody has written {later:?}"),
         );
         walk.unwrap();
         seen

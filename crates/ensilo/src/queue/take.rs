@@ -149,35 +149,41 @@ fn claim_next<Raw: Write>(
         }
         flow.after(ControlFlow::Continue(()))
     };
-    let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look);
+    let note_later = |(at, key_in_entry): (KeyBuf, Option<KeyBuf>)| {
+        let _caller = caller.enter();
+        *has_later |= is_wanted(&at, key_in_entry.as_ref().unwrap_or(&at));
+    };
+    let walk = walk_pieces(inner, (table, walked), range, &row_at, &mut look, note_later);
     engine.leave();
     inner.claims = Some(claims);
-    *has_later |= walk?;
+    walk?;
     range.limit -= looked_at;
     flow.end()?;
     Ok(claimed)
 }
 
 /// Looks at what is in the range of a store of the table, until `look` has enough. Rows are loaded as it comes to
-/// them; an index is read once all are. Returns whether it has passed over later ones.
+/// them; an index is read once all are.
 fn walk_pieces<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
     (table, walked): (&TableCore<Raw::Store>, &Raw::Store),
     range: &ScanRange,
     row_at: impl Fn(&[u8], RowRef<'_>) -> R,
     mut look: impl FnMut(R) -> ControlFlow<()>,
-) -> Result<bool> {
-    let (mut is_over, mut has_later) = (false, false);
+    mut later: impl FnMut(R),
+) -> Result<()> {
+    let mut is_over = false;
     let mut pieces = Pieces::new(&range.bounds, range.direction);
     while !is_over && let Some(bounds) = pieces.next(inner, table)? {
-        let walk = inner.raw.peek(walked, bounds, range.direction, &row_at, |row| {
+        let look = |row| {
             let flow = look(row);
             is_over = flow.is_break();
             flow
-        });
-        has_later |= walk.map_err(|abort| inner.lost(abort))?;
+        };
+        let walk = inner.raw.peek(walked, bounds, range.direction, &row_at, look, &mut later);
+        walk.map_err(|abort| inner.lost(abort))?;
     }
-    Ok(has_later)
+    Ok(())
 }
 
 /// Returns whether the row is there after it was claimed. As Q1 says, it is gone if the transaction that had
@@ -198,11 +204,12 @@ fn is_still_there<Raw: Write>(
         }
     };
     let _engine = region::enter(Region::Engine);
-    let look = inner.raw.peek(rows, bounds, Direction::Forward, copy, |()| {
+    let note = |()| {
         is_there = true;
         ControlFlow::Break(())
-    });
-    *has_later |= look.map_err(|abort| inner.lost(abort))?;
+    };
+    let look = inner.raw.peek(rows, bounds, Direction::Forward, copy, note, |()| *has_later = true);
+    look.map_err(|abort| inner.lost(abort))?;
     Ok(is_there)
 }
 

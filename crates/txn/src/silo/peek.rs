@@ -123,10 +123,11 @@ mod tests {
         let mut keys = Vec::new();
         let all = (Bound::Unbounded, Bound::Unbounded);
         let key_of = |key: &[u8], _: RowRef<'_>| key.to_vec();
-        worker.begin().peek(store, all, Direction::Forward, key_of, |key| {
+        let note = |key| {
             keys.push(key);
             ControlFlow::Continue(())
-        })?;
+        };
+        worker.begin().peek(store, all, Direction::Forward, key_of, note, drop)?;
         Ok(keys)
     }
 

@@ -109,8 +109,9 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         direction: Direction,
         decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         each: impl FnMut(R) -> ControlFlow<()>,
-    ) -> Result<bool, Abort> {
-        self.peek_range(store, bounds, direction, decode, each).map(|()| false)
+        _: impl FnMut(R),
+    ) -> Result<(), Abort> {
+        self.peek_range(store, bounds, direction, decode, each)
     }
 
     #[inline]

@@ -391,6 +391,22 @@ fn dynamic_tables_are_queues_too() {
     ["by_owner", "by_email"].iter().for_each(|index| check_index(&db, "account", index));
 }
 
+/// Where the bound goes on into the primary key of a unique index, the index is walked beyond it.
+#[test]
+fn a_row_that_has_come_beside_the_range_is_no_conflict() {
+    let (db, accounts) = with_accounts(6);
+    let table = db.open_dynamic_table("account").unwrap();
+    let mut session = db.begin().unwrap();
+    accounts.get(&mut session, 1).unwrap();
+    db.transact(|tx| accounts.insert(tx, &account(7))).unwrap();
+    let (low, high): ([Value; 1], [Value; 2]) =
+        (["7@example.org".into()], ["7@example.org".into(), 3u32.into()]);
+    let scan = table.scan().by_index("by_email").unwrap();
+    let scan = scan.between(Bound::Included(&low), Bound::Excluded(&high)).unwrap();
+    assert_eq!(scan.columns(&["id"]).unwrap().take_first(&mut session).unwrap(), None);
+    session.commit().unwrap();
+}
+
 /// Writes a row.
 type Way<'a> = Box<dyn FnMut() + 'a>;
 
