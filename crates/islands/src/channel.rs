@@ -129,7 +129,6 @@ impl From<io::Error> for ChannelError {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused => {
                 ChannelError::Closed
             }
-            io::ErrorKind::TimedOut => ChannelError::TimedOut,
             _ => ChannelError::Io(error),
         }
     }

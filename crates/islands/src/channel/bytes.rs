@@ -3,8 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
@@ -21,11 +22,12 @@ impl Bytes {
     /// Returns the bytes through two pipes: one that this end has made, to be read, and one that the other end has passed on.
     pub(super) fn through_pipes(reader: OwnedFd, writer: &OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&reader, true)?;
-        if FileType::from_raw_mode(rustix::fs::fstat(writer)?.st_mode) != FileType::Fifo {
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        // No file with a path has such a name. To ask the file what it is could take as long as its file system likes.
+        if !std::fs::read_link(&path)?.as_os_str().as_bytes().starts_with(b"pipe:[") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "what the other end has sent is no pipe"));
         }
         // Whether a file blocks belongs to what was opened, which the other end has as well.
-        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let writer = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
             // There is no reader any more.

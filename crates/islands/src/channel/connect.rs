@@ -4,7 +4,7 @@
 
 use std::cmp;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::bytes::Bytes;
+use super::bytes::{Bytes, read_socket};
 use super::endpoint::Endpoint;
 use super::memory::{self, MemoryTransport};
 use super::stream::StreamTransport;
@@ -117,7 +117,10 @@ impl Meeting {
             cmp::Ordering::Equal => return Err(ChannelError::Nonsense("two ends cannot listen at one port")),
             cmp::Ordering::Greater => {
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, other));
-                let connection = TcpStream::connect_timeout(&address, self.time_left())?;
+                let connection = TcpStream::connect_timeout(&address, self.time_left()).map_err(|error| {
+                    let is_late = error.kind() == io::ErrorKind::TimedOut;
+                    if is_late { ChannelError::TimedOut } else { error.into() }
+                })?;
                 self.exchange_port(connection.local_addr()?.port())?;
                 connection
             }
@@ -127,20 +130,22 @@ impl Meeting {
         if own < other {
             connection.write_all(&others_secret)?;
         } else {
-            self.check_secret(&mut connection, secret)?;
+            self.check_secret(&connection, secret)?;
         }
         Ok(connection)
     }
 
-    fn check_secret(&self, connection: &mut TcpStream, secret: [u8; STEP_BYTES]) -> Result<(), ChannelError> {
-        let mut sent_back = [0; STEP_BYTES];
-        connection.set_read_timeout(Some(self.time_left()))?;
-        connection.read_exact(&mut sent_back).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => ChannelError::TimedOut,
-            io::ErrorKind::UnexpectedEof => ChannelError::Closed,
-            _ => error.into(),
-        })?;
-        connection.set_read_timeout(None)?;
+    fn check_secret(&self, connection: &TcpStream, secret: [u8; STEP_BYTES]) -> Result<(), ChannelError> {
+        let (mut sent_back, mut come) = ([0; STEP_BYTES], 0);
+        while come < STEP_BYTES {
+            wait_for([(connection.as_fd(), PollFlags::IN)], Some(self.deadline))?;
+            match read_socket(connection, &mut sent_back[come..]) {
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(read) => come += read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         if sent_back == secret { Ok(()) } else { Err(ChannelError::Nonsense("it leads to somebody else")) }
     }
 

@@ -2,6 +2,7 @@ use std::thread;
 
 use super::super::MESSAGE_BYTES_MAX;
 use super::*;
+use std::io::Read as _;
 
 /// Both ends of a channel.
 fn pair(kind: ChannelKind) -> [Box<dyn Channel>; 2] {
@@ -209,6 +210,34 @@ fn what_is_no_pipe_is_refused() {
     });
     assert!(matches!(connect(ChannelKind::Pipe, here), Err(ChannelError::Io(_))));
     other.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_secret_that_comes_byte_by_byte_comes_before_the_deadline_or_not_at_all() {
+    let secret = [7; STEP_BYTES];
+    for (pause, is_in_time) in [(Duration::ZERO, true), (Duration::from_millis(200), false)] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut other = listener.accept().unwrap().0;
+        let sending = thread::spawn(move || {
+            for byte in secret {
+                thread::sleep(pause);
+                // The other end may have given up.
+                let _ = other.write_all(&[byte]);
+            }
+        });
+        let (link, _) = UnixStream::pair().unwrap();
+        let patience = if is_in_time { PATIENCE } else { Duration::from_millis(300) };
+        let begin = Instant::now();
+        let meeting = Meeting { kind: ChannelKind::Tcp, link, deadline: begin + patience };
+        let checked = meeting.check_secret(&connection, secret);
+        if is_in_time {
+            checked.unwrap();
+        } else {
+            assert!(matches!(checked, Err(ChannelError::TimedOut)), "{checked:?}");
+        }
+        sending.join().unwrap();
+    }
 }
 
 /// The other end has the same files open, and may set how they behave.
