@@ -53,6 +53,16 @@ enum Command {
         #[arg(long = "engine", value_parser = PossibleValuesParser::new(ENGINES))]
         engines: Vec<String>,
     },
+    /// Two-phase commit between instances, simulated seed by seed: messages are lost, doubled, late and out of order, and instances die and come back. A
+    /// million takes some ten minutes.
+    Simulate {
+        /// How many seeds.
+        #[arg(long, default_value_t = 1_000_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+    },
     /// Fuzzers of everything that reads files (needs the nightly toolchain). What they find is left in
     /// target/fuzz/found; to look at it again, call the fuzzer with its name as the only argument behind
     /// `--`.
@@ -99,6 +109,7 @@ fn main() -> ExitCode {
         Command::Models => models(),
         Command::Safety { stress_seconds } => safety(stress_seconds),
         Command::Crash { cycles, seed, engines } => crash(cycles, seed, &engines),
+        Command::Simulate { seeds, first } => vec![simulate(seeds, first)],
         Command::Fuzz { seconds, target: None } => fuzz(&TARGETS, seconds),
         Command::Fuzz { seconds, target: Some(target) } => fuzz(&[&target], seconds),
         Command::Sharing { arguments } => vec![observed("sharing", "ensilo_count", &arguments)],
@@ -153,6 +164,11 @@ fn models() -> Vec<Step> {
 fn observed(example: &str, configuration: &str, arguments: &[String]) -> Step {
     let program = format!("run --release -p ensilo-bench --example {example} --");
     Step::cargo(example, &format!("{program} {}", arguments.join(" "))).model(configuration)
+}
+
+fn simulate(seeds: u64, first: u64) -> Step {
+    let program = "run --release -p ensilo-islands-simulation --example simulate --";
+    Step::cargo("simulation: two-phase commit", &format!("{program} --seeds {seeds} --first {first}"))
 }
 
 fn safety(stress_seconds: u64) -> Vec<Step> {

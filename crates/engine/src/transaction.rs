@@ -260,6 +260,12 @@ pub trait Write: Read + Sized {
     /// [`Abort`] when something has changed: the conclusion means nothing.
     fn check(&mut self) -> Result<Epoch, Abort>;
 
+    /// Returns whether there may be something to commit. By default there may; an engine with
+    /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT) knows.
+    fn has_writes(&self) -> bool {
+        true
+    }
+
     /// Ends the transaction on the caller's request; nothing has changed.
     fn abort(self) {}
 }

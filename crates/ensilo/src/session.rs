@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Session as _, TransactionOf};
+use ensilo_engine::{Engine, Session as _, TransactionOf, Write as _};
 
 use self::control::{CancelToken, SessionControl, UnderWay};
 use self::prepared::PreparedTransaction;
@@ -218,6 +218,13 @@ impl<E: Engine> Session<E> {
         let Open { transaction, lease, under_way: _under_way } = *self.take_open()?;
         let prepared = transaction.prepare().map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
         Ok(PreparedTransaction::new(prepared, lease, &self.shared))
+    }
+
+    /// Returns whether a transaction is open that has something to commit. It may not know, and say yes, over an engine that cannot
+    /// [prepare](Self::prepare) transactions.
+    #[must_use]
+    pub fn has_writes(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.transaction.inner.raw.has_writes())
     }
 
     /// Undoes the transaction.

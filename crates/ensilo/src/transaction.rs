@@ -272,7 +272,8 @@ impl<'t, E: Engine> Transaction<'t, E> {
         }
         let Inner { raw, claims, local, generation, .. } = self.inner;
         let _engine = region::enter(Region::Engine);
-        Ok(Prepared { raw: raw.prepare()?, claims, local, generation })
+        let epoch_of_reads = raw.largest_epoch_seen();
+        Ok(Prepared { raw: raw.prepare()?, claims, local, generation, epoch_of_reads })
     }
 
     /// Ends a transaction after its closure has returned `error`, and returns the error that the request ends
@@ -311,12 +312,14 @@ pub(crate) struct Prepared<'t, E: Engine> {
     claims: Option<Box<HeldClaims>>,
     local: &'t mut Local<E::Found>,
     generation: Generation,
+    /// Once it is durable, no crash takes back what was read.
+    pub(crate) epoch_of_reads: Epoch,
 }
 
 impl<E: Engine> Prepared<'_, E> {
     /// Carries out the decision to commit; returns the epoch that has to be durable before the transaction is.
     pub(crate) fn commit(self) -> Result<Epoch, ensilo_engine::Abort> {
-        let Prepared { raw, claims, local, generation } = self;
+        let Prepared { raw, claims, local, generation, .. } = self;
         let engine = region::enter(Region::Engine);
         let committed = raw.commit()?;
         engine.leave();

@@ -140,4 +140,8 @@ impl<I: Isolation> Write for Transaction<'_, I> {
     fn check(&mut self) -> Result<Epoch, Abort> {
         self.check_reads()
     }
+
+    fn has_writes(&self) -> bool {
+        !self.context.writes.is_empty()
+    }
 }

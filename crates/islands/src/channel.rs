@@ -154,4 +154,11 @@ pub trait Channel: Send + fmt::Debug {
     /// # Errors
     /// See [`ChannelError`].
     fn receive(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+
+    /// Puts the next message in the place of what `message` holds, if one has come: for one who looks at several channels by turns. It may not find
+    /// out that the other end is gone, as [`receive`](Self::receive) with a deadline in the past does.
+    ///
+    /// # Errors
+    /// See [`ChannelError`].
+    fn try_receive(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError>;
 }

@@ -12,6 +12,11 @@ compile_error!("islands run on Linux only: they need its topology, affinity and 
 mod affinity;
 mod binding;
 mod channel;
+pub mod commit;
+#[cfg(not(loom))]
+mod instance;
+#[cfg(not(loom))]
+mod islands;
 mod placement;
 #[cfg(not(loom))]
 mod round_trips;
@@ -21,6 +26,10 @@ pub use binding::{BindError, bind_this_thread};
 #[cfg(not(loom))]
 pub use channel::connect;
 pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
+#[cfg(not(loom))]
+pub use instance::{InstanceError, LoadReport, LoadTime, Place, Program, RequestSource};
+#[cfg(not(loom))]
+pub use islands::{Islands, IslandsOptions};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};

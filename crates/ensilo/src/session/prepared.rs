@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use ensilo_engine::Engine;
+use ensilo_epoch::Epoch;
 
+use crate::durability::Ticket;
 use crate::local::ThreadWorker;
 use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
@@ -75,21 +77,44 @@ impl<E: Engine> PreparedTransaction<E> {
     /// transaction from committing. [`Error::NestedRequest`] where the caller may not wait for the disk: it waits for the decision
     /// as before. [`Error::NoTransaction`] when the decision was made before.
     pub fn commit(&mut self) -> Result<()> {
+        self.check_waits()?;
+        let level = self.shared.level_here(None)?;
+        let epoch = self.commit_visibly()?;
+        self.shared.answer(Ok(Visible { value: (), epoch }), level)
+    }
+
+    /// Like [`PreparedTransaction::commit`], but returns as soon as the transaction is visible, with a ticket for the time when it is stored.
+    ///
+    /// # Errors
+    /// As [`PreparedTransaction::commit`]; [`Error::NotDurable`] when the database is in memory only: it waits for the decision as before.
+    pub fn commit_with_ticket(&mut self) -> Result<Ticket> {
+        self.check_waits()?;
+        let log = Arc::clone(self.shared.log().ok_or(Error::NotDurable)?);
+        Ok(Ticket::new(self.commit_visibly()?, log))
+    }
+
+    /// Returns a ticket for the time when everything that it has read is stored: after that no crash takes back what it has concluded from that.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`] when the database is in memory only; [`Error::NoTransaction`] when the decision was made before.
+    pub fn ticket_of_reads(&self) -> Result<Ticket> {
+        let waiting = self.waiting.as_ref().ok_or(Error::NoTransaction)?;
+        let log = self.shared.log().ok_or(Error::NotDurable)?;
+        Ok(Ticket::new(waiting.prepared.epoch_of_reads, Arc::clone(log)))
+    }
+
+    fn check_waits(&self) -> Result<()> {
+        if self.waiting.is_some() { Ok(()) } else { Err(Error::NoTransaction) }
+    }
+
+    fn commit_visibly(&mut self) -> Result<Epoch> {
         let waiting = self.waiting.take().ok_or(Error::NoTransaction)?;
-        let level = match self.shared.level_here(None) {
-            Ok(level) => level,
-            Err(error) => {
-                self.waiting = Some(waiting);
-                return Err(error);
-            }
-        };
         if self.shared.is_closed() {
             return Err(Error::Closed);
         }
         // The lease goes at the end of this function. What was prepared is gone by then, also after a panic.
         let Waiting { prepared, lease: _lease } = *waiting;
-        let epoch = prepared.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))?;
-        self.shared.answer(Ok(Visible { value: (), epoch }), level)
+        prepared.commit().map_err(|abort| self.shared.explain(Error::from_raw(abort)))
     }
 
     /// Carries out the decision to abort: nothing has changed.

@@ -12,6 +12,9 @@ pub(super) trait Transport: Send + fmt::Debug {
 
     /// See [`Channel::receive`].
     fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError>;
+
+    /// See [`Channel::try_receive`].
+    fn take_out_now(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError>;
 }
 
 /// See the module's documentation.
@@ -25,6 +28,14 @@ pub(super) struct Endpoint<T> {
 impl<T: Transport> Endpoint<T> {
     pub(super) fn new(transport: T) -> Self {
         Endpoint { transport, can_send: true, can_receive: true }
+    }
+
+    fn end_if_final<R>(&mut self, received: Result<R, ChannelError>) -> Result<R, ChannelError> {
+        received.inspect_err(|error| {
+            if error.is_final() {
+                (self.can_send, self.can_receive) = (false, false);
+            }
+        })
     }
 }
 
@@ -44,10 +55,15 @@ impl<T: Transport> Channel for Endpoint<T> {
         if !self.can_receive {
             return Err(ChannelError::Closed);
         }
-        self.transport.take_out(message, deadline).inspect_err(|error| {
-            if error.is_final() {
-                (self.can_send, self.can_receive) = (false, false);
-            }
-        })
+        let received = self.transport.take_out(message, deadline);
+        self.end_if_final(received)
+    }
+
+    fn try_receive(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError> {
+        if !self.can_receive {
+            return Err(ChannelError::Closed);
+        }
+        let received = self.transport.take_out_now(message);
+        self.end_if_final(received)
     }
 }

@@ -155,6 +155,10 @@ impl Transport for MemoryTransport {
             }
         }
     }
+
+    fn take_out_now(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError> {
+        Ok(self.receiver.try_receive(message)?)
+    }
 }
 
 impl Drop for MemoryTransport {

@@ -120,16 +120,7 @@ impl Transport for StreamTransport {
     }
 
     fn take_out(&mut self, message: &mut Vec<u8>, deadline: Option<Instant>) -> Result<(), ChannelError> {
-        loop {
-            // First: the other end may wait for the rest. If that fails, what has come can be received all the same.
-            let flushed = self.flush();
-            if self.take(message)? {
-                return Ok(());
-            }
-            if self.read()? {
-                continue;
-            }
-            flushed?;
+        while !self.take_out_now(message)? {
             if has_passed(deadline) {
                 return Err(ChannelError::TimedOut);
             }
@@ -138,6 +129,20 @@ impl Transport for StreamTransport {
                 wait_for([reader], deadline)?;
             } else {
                 wait_for([reader, (self.bytes.writer(), PollFlags::OUT)], deadline)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_out_now(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError> {
+        // First: the other end may wait for the rest. If that fails, what has come can be received all the same.
+        let flushed = self.flush();
+        loop {
+            if self.take(message)? {
+                return Ok(true);
+            }
+            if !self.read()? {
+                return flushed.map(|()| false);
             }
         }
     }

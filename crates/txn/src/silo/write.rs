@@ -127,6 +127,11 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         self.check_reads()
     }
 
+    #[inline]
+    fn has_writes(&self) -> bool {
+        !self.context.writes.is_empty()
+    }
+
     fn abort(mut self) {
         self.roll_back();
     }

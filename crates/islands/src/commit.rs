@@ -1,0 +1,68 @@
+//! Two-phase commit: how a transaction with parts at several instances commits at all of them, or at none.
+//!
+//! What is here is the protocol by itself. It is handed messages and the time, and asks a [`PartStore`] for everything that has to do with rows. So the
+//! code that runs between instances is the code that the simulation (`verification/islands`) runs through losses and crashes.
+//!
+//! # Source
+//! Islands (VLDB Journal) §3.1 and §6.4; presumed abort after C. Mohan, B. Lindsay and R. Obermarck, "Transaction Management in the R* Distributed
+//! Database Management System" (1986). Differences from both:
+//! - One message to each participant carries out its part, prepares it and asks for its vote.
+//! - The coordinator does not prepare its own part. It commits it, together with a record of the decision, when all votes are there: *that* commit is
+//!   the decision.
+//! - A participant that has only read is not out after its vote. See below.
+//!
+//! # Terms
+//! - *site*: a worker of an instance, with a protocol of its own; it coordinates what it begins, and takes part in what others send it.
+//! - *part*: what a transaction does at one instance; bytes, to the protocol.
+//! - *incarnation*: how often an instance was opened. A part that is not prepared ends with the incarnation that has carried it out.
+//! - *in doubt*: said of a part that is prepared and has no decision.
+//!
+//! # Messages
+//! ```text
+//! coordinator                               participant
+//!   Execute ─────────────────────────────────▶ carries out, prepares, stores what was prepared
+//!   ◀───────────────────────────────────── Vote    prepared
+//!   commits its own part with the decision,
+//!   stores both                            (answers the caller)
+//!   Decide commit ───────────────────────────▶ commits, stores
+//!   ◀───────────────────────────────────── Done
+//!   forgets
+//! ```
+//! A coordinator that does not know a transaction has aborted it (*presumed abort*), or knows from everybody that it is done. So an abort is stored nowhere
+//! and acknowledged by nobody.
+//!
+//! # Why it is serializable
+//! A prepared part has locked what it writes, and keeps others from changing what it has read, until its decision. The decision is a commit at the
+//! coordinator, behind all votes. At this moment all parts are protected at once: let it be the transaction's *point*. A transaction within one
+//! instance has its point where it commits. Any two transactions in conflict have it at some instance, and there the protection of the first one has
+//! ended before that of the second begins, or neither could have been prepared or committed. So whatever the instance, the conflict has the order of
+//! the points.
+//!
+//! That needs *all* parts to be protected at the point, also those that have only read. If a participant let go of what it has read when it votes: T1
+//! reads x at A, votes, and is out; T2 overwrites x at A; T3 reads that, and at B the y that T1 is about to overwrite, but has not prepared there yet.
+//! Now T1 is before T2 before T3 before T1. Since every part is carried out by the message that asks for its vote, votes come at different times, and
+//! there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
+//! released; it stores nothing and acknowledges nothing.
+//!
+//! # Crash
+//! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
+//! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
+//! - What a participant commits takes the note of what was prepared away, in the same transaction: it commits once.
+//! - A coordinator that hears no vote in time aborts. A participant that has voted never decides: it asks again and again.
+//! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
+//!   [`WINDOW`](window) for each coordinator's incarnation, and is meant for one incarnation of the participant.
+
+mod coordinator;
+mod id;
+mod message;
+mod participant;
+mod patience;
+mod site;
+mod store;
+pub mod window;
+
+pub use coordinator::{Outcome, Request};
+pub use id::{DistributedId, SiteId};
+pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
+pub use site::{Io, Outbox, Site};
+pub use store::{Executed, Failed, PartStore};

@@ -1,0 +1,339 @@
+//! What a site does for the transactions that it coordinates.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::id::{DistributedId, SiteId};
+use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
+use super::patience::Patience;
+use super::site::{Io, Outbox};
+use super::store::{Executed, Failed, PartStore};
+
+/// A transaction whose parts are known beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// What it does at the coordinator's instance, if anything.
+    pub local: Option<Vec<u8>>,
+    /// What it does elsewhere, one part for each site.
+    pub remote: Vec<(SiteId, Vec<u8>)>,
+}
+
+/// What has become of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has committed and is stored, with everything that it has read.
+    Committed {
+        /// What the coordinator's own part has returned.
+        local: Option<Vec<u8>>,
+        /// What the others have returned, in the order in which they have voted.
+        remote: Vec<(SiteId, Vec<u8>)>,
+    },
+    /// It has changed nothing.
+    Aborted(Refusal),
+}
+
+/// What is known of a participant.
+#[derive(Debug, Default)]
+struct Peer {
+    incarnation: u32,
+    /// Of the next part that is sent there.
+    next_number: u64,
+}
+
+/// A transaction that has not ended. It is given up by whoever takes it out of the table.
+#[derive(Debug)]
+struct Coordinated<O> {
+    stage: Stage<O>,
+    /// When something was last sent for it.
+    since: Instant,
+}
+
+#[derive(Debug)]
+enum Stage<O> {
+    /// Votes are missing. Nothing is decided: it becomes `Deciding`, or is aborted.
+    Voting { local: Option<Executed<O>>, missing: Vec<SiteId>, voted: Voted },
+    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
+    /// or `Decided`, as the disk has it.
+    Deciding { local: Option<Vec<u8>>, voted: Voted },
+    /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
+    Decided { missing: Vec<SiteId> },
+}
+
+/// Those who have voted to commit.
+#[derive(Debug, Default)]
+struct Voted {
+    writers: Vec<SiteId>,
+    readers: Vec<SiteId>,
+    replies: Vec<(SiteId, Vec<u8>)>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Coordinator<S: PartStore> {
+    own: SiteId,
+    incarnation: u32,
+    next_sequence: u64,
+    live: BTreeMap<DistributedId, Coordinated<S::Open>>,
+    /// Decisions that wait to be stored.
+    unstored: VecDeque<(S::Ticket, DistributedId)>,
+    peers: BTreeMap<SiteId, Peer>,
+    patience: Patience,
+    outcomes: VecDeque<(DistributedId, Outcome)>,
+}
+
+impl<S: PartStore> Coordinator<S> {
+    pub(super) fn new(own: SiteId, incarnation: u32, wait: Duration) -> Self {
+        Coordinator {
+            own,
+            incarnation,
+            next_sequence: 0,
+            live: BTreeMap::new(),
+            unstored: VecDeque::new(),
+            peers: BTreeMap::new(),
+            patience: Patience::new(wait),
+            outcomes: VecDeque::new(),
+        }
+    }
+
+    /// Goes on with a decision to commit that was found stored: these participants may not have carried it out.
+    pub(super) fn recover<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        participants: Vec<SiteId>,
+    ) {
+        tell(io, &participants, id, Decision::Commit);
+        self.live.insert(id, Coordinated { stage: Stage::Decided { missing: participants }, since: io.now });
+    }
+
+    /// Begins a transaction. Its outcome comes [later](Self::next_outcome).
+    pub(super) fn begin<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, request: &Request) -> DistributedId {
+        let id = DistributedId {
+            coordinator: self.own,
+            incarnation: self.incarnation,
+            sequence: self.next_sequence,
+        };
+        self.next_sequence += 1;
+        for (site, part) in &request.remote {
+            let peer = self.peers.entry(*site).or_default();
+            let (number, incarnation) = (peer.next_number, peer.incarnation);
+            peer.next_number += 1;
+            io.outbox.send(*site, &Message::Execute { id, number, incarnation, part });
+        }
+        let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
+        // While the others carry theirs out.
+        match request.local.as_deref().map(|part| io.store.execute(part)).transpose() {
+            Ok(local) => {
+                let stage = Stage::Voting { local, missing, voted: Voted::default() };
+                self.live.insert(id, Coordinated { stage, since: io.now });
+                self.decide_if_all_have_voted(io, id);
+            }
+            Err(refusal) => self.abort(io, id, &missing, refusal),
+        }
+        id
+    }
+
+    pub(super) fn receive_vote<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        from: SiteId,
+        id: DistributedId,
+        vote: Vote<'_>,
+    ) {
+        if let Vote::No(Refusal { reason: RefusalReason::Restarted(incarnation), .. }) = vote {
+            self.note_incarnation(from, incarnation);
+        }
+        match self.live.get_mut(&id).map(|coordinated| &mut coordinated.stage) {
+            Some(Stage::Voting { missing, voted, .. }) => {
+                let Some(at) = missing.iter().position(|site| *site == from) else { return };
+                missing.swap_remove(at);
+                match voted.note(from, vote) {
+                    Ok(()) => self.decide_if_all_have_voted(io, id),
+                    Err(refusal) => self.give_up(io, id, refusal),
+                }
+            }
+            Some(Stage::Decided { missing }) if missing.contains(&from) => {
+                tell(io, &[from], id, Decision::Commit);
+            }
+            Some(Stage::Deciding { .. } | Stage::Decided { .. }) => {}
+            // It was aborted, or has ended everywhere.
+            None if !matches!(vote, Vote::No(_)) => tell(io, &[from], id, Decision::Abort),
+            None => {}
+        }
+    }
+
+    pub(super) fn receive_done<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, from: SiteId, id: DistributedId) {
+        let Some(Coordinated { stage: Stage::Decided { missing }, .. }) = self.live.get_mut(&id) else {
+            return;
+        };
+        missing.retain(|site| *site != from);
+        if missing.is_empty() {
+            self.live.remove(&id);
+            io.store.forget(id);
+        }
+    }
+
+    pub(super) fn receive_inquiry<B: Outbox>(&self, io: &mut Io<'_, S, B>, from: SiteId, id: DistributedId) {
+        match self.live.get(&id).map(|coordinated| &coordinated.stage) {
+            // The decision comes.
+            Some(Stage::Voting { .. } | Stage::Deciding { .. }) => {}
+            Some(Stage::Decided { .. }) => tell(io, &[from], id, Decision::Commit),
+            None => tell(io, &[from], id, Decision::Abort),
+        }
+    }
+
+    /// Goes on with what was stored, and does something about what takes too long.
+    pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
+        while let Some((ticket, id)) = self.unstored.front_mut() {
+            if !io.store.is_stored(ticket)? {
+                break;
+            }
+            let id = *id;
+            self.unstored.pop_front();
+            self.end_decision(io, id);
+        }
+        if let Some(since) = self.patience.look(io.now) {
+            self.look_at_waiting(io, since);
+        }
+        Ok(())
+    }
+
+    /// Returns what has become of a transaction, once for each that was begun in this incarnation.
+    pub(super) fn next_outcome(&mut self) -> Option<(DistributedId, Outcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// Returns the transactions whose decision to commit is stored, and was not acknowledged by all.
+    pub(super) fn decided(&self) -> impl Iterator<Item = DistributedId> {
+        self.live
+            .iter()
+            .filter(|(_, coordinated)| matches!(coordinated.stage, Stage::Decided { .. }))
+            .map(|(id, _)| *id)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.live.is_empty() && self.outcomes.is_empty()
+    }
+
+    fn note_incarnation(&mut self, site: SiteId, incarnation: u32) {
+        let peer = self.peers.entry(site).or_default();
+        peer.incarnation = peer.incarnation.max(incarnation);
+    }
+
+    fn decide_if_all_have_voted<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
+        let Some(Coordinated { stage: Stage::Voting { local, missing, voted }, since }) =
+            self.live.get_mut(&id)
+        else {
+            return;
+        };
+        if !missing.is_empty() {
+            return;
+        }
+        let (mut local, voted) = (local.take(), std::mem::take(voted));
+        let reply = local.as_mut().map(|local| std::mem::take(&mut local.reply));
+        match io.store.decide(id, local, &voted.writers) {
+            Ok(ticket) => {
+                // All that is left for them was to keep what they have read until here.
+                tell(io, &voted.readers, id, Decision::Commit);
+                *since = io.now;
+                self.unstored.push_back((ticket, id));
+                if let Some(coordinated) = self.live.get_mut(&id) {
+                    coordinated.stage = Stage::Deciding { local: reply, voted };
+                }
+            }
+            Err(refusal) => {
+                self.live.remove(&id);
+                self.abort(io, id, &voted.all(), refusal);
+            }
+        }
+    }
+
+    /// Goes on behind a decision that is stored.
+    fn end_decision<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
+        let Some(coordinated) = self.live.get_mut(&id) else { return };
+        let decided = Stage::Decided { missing: Vec::new() };
+        let Stage::Deciding { local, voted } = std::mem::replace(&mut coordinated.stage, decided) else {
+            unreachable!("a decision is noted once, and waits until it is stored");
+        };
+        tell(io, &voted.writers, id, Decision::Commit);
+        self.outcomes.push_back((id, Outcome::Committed { local, remote: voted.replies }));
+        if voted.writers.is_empty() {
+            self.live.remove(&id);
+        } else {
+            (coordinated.stage, coordinated.since) = (Stage::Decided { missing: voted.writers }, io.now);
+        }
+    }
+
+    #[cold]
+    fn look_at_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, since: Instant) {
+        let mut overdue = Vec::new();
+        for (id, coordinated) in self.live.iter_mut().filter(|(_, coordinated)| coordinated.since <= since) {
+            match &coordinated.stage {
+                Stage::Voting { .. } => overdue.push(*id),
+                Stage::Deciding { .. } => {}
+                Stage::Decided { missing } => {
+                    tell(io, missing, *id, Decision::Commit);
+                    coordinated.since = io.now;
+                }
+            }
+        }
+        for id in overdue {
+            self.give_up(io, id, Refusal::new(RefusalReason::NoVote, "a participant has not voted in time"));
+        }
+    }
+
+    /// Aborts a transaction that lacks votes.
+    fn give_up<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) {
+        let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, .. }) = self.live.remove(&id)
+        else {
+            unreachable!("nobody gives up what was decided");
+        };
+        // They may be prepared by now.
+        missing.extend(voted.all());
+        self.abort(io, id, &missing, refusal);
+    }
+
+    fn abort<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        participants: &[SiteId],
+        refusal: Refusal,
+    ) {
+        tell(io, participants, id, Decision::Abort);
+        self.outcomes.push_back((id, Outcome::Aborted(refusal)));
+    }
+}
+
+fn tell<S: PartStore, B: Outbox>(
+    io: &mut Io<'_, S, B>,
+    sites: &[SiteId],
+    id: DistributedId,
+    decision: Decision,
+) {
+    for site in sites {
+        io.outbox.send(*site, &Message::Decide { id, decision });
+    }
+}
+
+impl Voted {
+    fn note(&mut self, site: SiteId, vote: Vote<'_>) -> Result<(), Refusal> {
+        let reply = match vote {
+            Vote::Yes(reply) => {
+                self.writers.push(site);
+                reply
+            }
+            Vote::ReadOnly(reply) => {
+                self.readers.push(site);
+                reply
+            }
+            Vote::No(refusal) => return Err(refusal),
+        };
+        self.replies.push((site, reply.to_vec()));
+        Ok(())
+    }
+
+    fn all(&self) -> Vec<SiteId> {
+        [&self.writers[..], &self.readers[..]].concat()
+    }
+}

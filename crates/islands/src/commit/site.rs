@@ -1,0 +1,122 @@
+//! A site: what it coordinates, and what it takes part in.
+
+use std::time::{Duration, Instant};
+
+use super::coordinator::{Coordinator, Outcome, Request};
+use super::id::{DistributedId, SiteId};
+use super::message::Message;
+use super::participant::Participant;
+use super::store::{Failed, PartStore};
+
+/// Where messages to other sites go. One that is lost is asked for again.
+pub trait Outbox {
+    /// Sends a message, or keeps it to be sent.
+    fn send(&mut self, to: SiteId, message: &Message<'_>);
+}
+
+/// What a site acts on.
+#[derive(Debug)]
+pub struct Io<'a, S, B> {
+    /// The rows of the site's instance.
+    pub store: &'a mut S,
+    /// Where its messages go.
+    pub outbox: &'a mut B,
+    /// The present, by a clock that does not go back.
+    pub now: Instant,
+}
+
+/// See the module's documentation. It does nothing by itself: it is handed what has come, and has to be [polled](Site::poll).
+#[derive(Debug)]
+pub struct Site<S: PartStore> {
+    coordinator: Coordinator<S>,
+    participant: Participant<S>,
+}
+
+impl<S: PartStore> Site<S> {
+    /// Returns a site of an instance that was opened so often. It waits for others as long as `wait` before it gives up, or asks again.
+    #[must_use]
+    pub fn new(own: SiteId, incarnation: u32, wait: Duration) -> Self {
+        Site {
+            coordinator: Coordinator::new(own, incarnation, wait),
+            participant: Participant::new(incarnation, wait),
+        }
+    }
+
+    /// Goes on with a decision to commit that was found [recorded](PartStore::decide), before anything is received.
+    pub fn recover_decision<B: Outbox>(
+        &mut self,
+        mut io: Io<'_, S, B>,
+        id: DistributedId,
+        participants: Vec<SiteId>,
+    ) {
+        self.coordinator.recover(&mut io, id, participants);
+    }
+
+    /// Goes on with a part that was found stored as prepared, and is prepared again, before anything is received.
+    pub fn recover_part<B: Outbox>(
+        &mut self,
+        mut io: Io<'_, S, B>,
+        id: DistributedId,
+        prepared: S::Prepared,
+    ) {
+        self.participant.recover(&mut io, id, prepared);
+    }
+
+    /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later.
+    pub fn begin<B: Outbox>(&mut self, mut io: Io<'_, S, B>, request: &Request) -> DistributedId {
+        self.coordinator.begin(&mut io, request)
+    }
+
+    /// Takes in what another site has sent.
+    ///
+    /// # Errors
+    /// [`Failed`]: the site ends with its instance.
+    pub fn receive<B: Outbox>(
+        &mut self,
+        mut io: Io<'_, S, B>,
+        from: SiteId,
+        message: Message<'_>,
+    ) -> Result<(), Failed> {
+        let io = &mut io;
+        match message {
+            Message::Execute { id, number, incarnation, part } => {
+                self.participant.receive_part(io, id, (number, incarnation), part);
+            }
+            Message::Decide { id, decision } => return self.participant.receive_decision(io, id, decision),
+            Message::Vote { id, vote } => self.coordinator.receive_vote(io, from, id, vote),
+            Message::Done { id } => self.coordinator.receive_done(io, from, id),
+            Message::Inquire { id } => self.coordinator.receive_inquiry(io, from, id),
+        }
+        Ok(())
+    }
+
+    /// Goes on with what was stored, and does something about what others have not answered.
+    ///
+    /// # Errors
+    /// [`Failed`]: the site ends with its instance.
+    pub fn poll<B: Outbox>(&mut self, mut io: Io<'_, S, B>) -> Result<(), Failed> {
+        self.participant.poll(&mut io)?;
+        self.coordinator.poll(&mut io)
+    }
+
+    /// Returns what has become of a transaction, once for each that was begun.
+    pub fn next_outcome(&mut self) -> Option<(DistributedId, Outcome)> {
+        self.coordinator.next_outcome()
+    }
+
+    /// Returns the transactions that have voted here and wait for a decision.
+    pub fn in_doubt(&self) -> impl Iterator<Item = DistributedId> {
+        self.participant.in_doubt()
+    }
+
+    /// Returns the transactions whose decision to commit not all participants have acknowledged.
+    pub fn decided(&self) -> impl Iterator<Item = DistributedId> {
+        self.coordinator.decided()
+    }
+
+    /// Returns whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.coordinator.is_idle() && self.participant.is_idle()
+    }
+}

@@ -1,0 +1,25 @@
+//! Instances: databases of their own, each with its workers, that carry out parts of transactions for each other.
+//!
+//! A worker serves the channels that lead to it and what was submitted to it, by turns, and never waits in the midst of one: two workers that wait for
+//! each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
+//! thread.
+
+mod links;
+mod load;
+mod notes;
+mod pause;
+mod program;
+mod store;
+mod wake;
+mod worker;
+
+pub use load::{LoadReport, LoadTime, RequestSource};
+pub use program::{Place, Program};
+pub use store::InstanceError;
+
+pub(crate) use load::Load;
+pub(crate) use notes::{Found, Notes};
+pub(crate) use pause::pause_before_attempt;
+pub(crate) use store::{InstanceStore, Recovered};
+pub(crate) use wake::Wake;
+pub(crate) use worker::{Submission, Worker, WorkerChannels};

@@ -1,0 +1,130 @@
+//! The channels of a worker, and what waits to go through them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use crate::commit::{Message, Outbox, SiteId};
+
+/// A channel to one other site.
+#[derive(Debug)]
+struct Link {
+    channel: Box<dyn Channel>,
+    /// Messages of the protocol, one behind the other, which go through the channel at once.
+    unsent: Vec<u8>,
+    /// Where those begin that were not sent.
+    sent: usize,
+    /// Where each of those ends.
+    ends: Vec<usize>,
+}
+
+/// See the module's documentation. What cannot be sent to a site that is gone is lost, as the protocol has it.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    links: BTreeMap<SiteId, Link>,
+}
+
+impl Links {
+    /// Returns the channels to these sites.
+    pub(super) fn new(channels: impl IntoIterator<Item = (SiteId, Box<dyn Channel>)>) -> Self {
+        let link = |channel| Link { channel, unsent: Vec::new(), sent: 0, ends: Vec::new() };
+        Links { links: channels.into_iter().map(|(site, channel)| (site, link(channel))).collect() }
+    }
+
+    /// Returns the sites that they lead to.
+    pub(super) fn sites(&self) -> Vec<SiteId> {
+        self.links.keys().copied().collect()
+    }
+
+    /// Puts what a site has sent in the place of what `messages` holds, if something has come. They are read by [`read_messages`].
+    ///
+    /// # Errors
+    /// Those of the channel. One that is of no more use is gone.
+    pub(super) fn receive(&mut self, from: SiteId, messages: &mut Vec<u8>) -> Result<bool, ChannelError> {
+        let Some(link) = self.links.get_mut(&from) else { return Ok(false) };
+        let received = link.channel.try_receive(messages);
+        self.remove_if_final(from, received)
+    }
+
+    /// Sends what there is, as far as there is room. Returns whether everything is sent.
+    pub(super) fn flush(&mut self) -> bool {
+        let mut is_all_sent = true;
+        let mut gone = Vec::new();
+        for (site, link) in &mut self.links {
+            match link.flush() {
+                Ok(is_sent) => is_all_sent &= is_sent,
+                Err(_) => gone.push(*site),
+            }
+        }
+        for site in gone {
+            self.links.remove(&site);
+        }
+        is_all_sent
+    }
+
+    fn remove_if_final<R>(
+        &mut self,
+        site: SiteId,
+        result: Result<R, ChannelError>,
+    ) -> Result<R, ChannelError> {
+        result.inspect_err(|error| {
+            if error.is_final() {
+                self.links.remove(&site);
+            }
+        })
+    }
+}
+
+impl Outbox for Links {
+    fn send(&mut self, to: SiteId, message: &Message<'_>) {
+        let Some(link) = self.links.get_mut(&to) else { return };
+        let Ok(unsent) = postcard::to_extend(message, std::mem::take(&mut link.unsent)) else {
+            unreachable!("a message has bytes, and a vector takes them");
+        };
+        link.unsent = unsent;
+        link.ends.push(link.unsent.len());
+    }
+}
+
+impl Link {
+    /// Sends what there is, as far as there is room: as many messages at once as go into one of the channel.
+    fn flush(&mut self) -> Result<bool, ChannelError> {
+        let mut is_first = 0;
+        while is_first < self.ends.len() {
+            let fits = |end: &usize| *end - self.sent <= MESSAGE_BYTES_MAX;
+            let count = self.ends[is_first..].iter().take_while(|end| fits(end)).count().max(1);
+            let end = self.ends[is_first + count - 1];
+            // A deadline in the past waits for nothing.
+            match self.channel.send(&self.unsent[self.sent..end], Some(Instant::now())) {
+                Ok(()) => {
+                    self.sent = end;
+                    is_first += count;
+                }
+                Err(ChannelError::TimedOut) => {
+                    self.ends.drain(..is_first);
+                    return Ok(false);
+                }
+                // The part is refused before it comes here.
+                Err(error) => return Err(error),
+            }
+        }
+        self.unsent.clear();
+        self.ends.clear();
+        self.sent = 0;
+        Ok(true)
+    }
+}
+
+/// Hands out the messages that were sent at once, and returns whether all of the bytes were messages.
+pub(super) fn read_messages(mut bytes: &[u8], mut each: impl FnMut(Message<'_>)) -> bool {
+    while !bytes.is_empty() {
+        match postcard::take_from_bytes(bytes) {
+            Ok((message, rest)) => {
+                each(message);
+                bytes = rest;
+            }
+            Err(_) => return false,
+        }
+    }
+    true
+}

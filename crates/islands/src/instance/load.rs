@@ -1,0 +1,153 @@
+//! Transactions that a worker makes itself, for measurements: no other thread takes its processor for them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::pause::pause_before_attempt;
+use crate::commit::{DistributedId, Outcome, Request};
+
+/// Nanoseconds beyond which a transaction counts as taking that long.
+const NANOS_MAX: u64 = 100_000_000_000;
+
+/// Two digits of the measured times are kept.
+const DIGITS: u8 = 2;
+
+/// Makes the transactions of one worker.
+pub type RequestSource = Box<dyn FnMut() -> Request + Send>;
+
+/// What became of the transactions that workers have made themselves.
+#[derive(Clone, Debug)]
+pub struct LoadReport {
+    /// How many have committed.
+    pub committed: u64,
+    /// How often one was aborted by a conflict, and tried again.
+    pub retried: u64,
+    /// How many were refused for good.
+    pub rejected: u64,
+    /// Nanoseconds from the first begin of each that has committed to its outcome.
+    pub nanos: Histogram<u64>,
+}
+
+impl LoadReport {
+    pub(crate) fn new() -> Self {
+        let Ok(nanos) = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS) else {
+            unreachable!("the bounds are those that the histogram allows");
+        };
+        LoadReport { committed: 0, retried: 0, rejected: 0, nanos }
+    }
+
+    /// Adds what another worker has made.
+    pub(crate) fn add(&mut self, other: &LoadReport) {
+        self.committed += other.committed;
+        self.retried += other.retried;
+        self.rejected += other.rejected;
+        let added = self.nanos.add(&other.nanos);
+        assert!(added.is_ok(), "all have the same bounds");
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct Load {
+    pub(crate) source: RequestSource,
+    /// How many are under way at a time.
+    pub(crate) width: usize,
+    /// What ends before this does not count.
+    pub(crate) counts_from: Instant,
+    /// None begins from here on.
+    pub(crate) until: Instant,
+    pub(crate) report_to: Sender<LoadReport>,
+}
+
+/// A load that a worker makes.
+pub(super) struct RunningLoad {
+    load: Load,
+    under_way: BTreeMap<DistributedId, Made>,
+    /// Those that were in conflict, and begin again, by when that is.
+    again: BTreeMap<(Instant, DistributedId), Made>,
+    report: LoadReport,
+}
+
+struct Made {
+    request: Request,
+    begin: Instant,
+    /// How often it was begun.
+    attempts: u32,
+}
+
+impl RunningLoad {
+    pub(super) fn new(load: Load) -> Self {
+        RunningLoad { load, under_way: BTreeMap::new(), again: BTreeMap::new(), report: LoadReport::new() }
+    }
+
+    /// Begins as many as there should be under way.
+    pub(super) fn begin_more(&mut self, now: Instant, mut begin: impl FnMut(&Request) -> DistributedId) {
+        // One that begins may have ended before the next one's turn: no more than so many in one go.
+        for _ in self.under_way.len() + self.again.len()..self.load.width {
+            if now < self.load.until {
+                let made = Made { request: (self.load.source)(), begin: now, attempts: 0 };
+                self.begin(made, &mut begin);
+            }
+        }
+        while let Some(entry) = self.again.first_entry()
+            && entry.key().0 <= now
+        {
+            let made = entry.remove();
+            self.begin(made, &mut begin);
+        }
+    }
+
+    fn begin(&mut self, mut made: Made, begin: &mut impl FnMut(&Request) -> DistributedId) {
+        made.attempts += 1;
+        let id = begin(&made.request);
+        self.under_way.insert(id, made);
+    }
+
+    /// Takes in what has become of a transaction; returns it if it is none of these.
+    pub(super) fn end(&mut self, id: DistributedId, outcome: Outcome, now: Instant) -> Option<Outcome> {
+        let Some(made) = self.under_way.remove(&id) else { return Some(outcome) };
+        let counts = u64::from(now >= self.load.counts_from && now < self.load.until);
+        match outcome {
+            Outcome::Committed { .. } => {
+                self.report.committed += counts;
+                if counts > 0 {
+                    self.report.nanos.saturating_record(now.duration_since(made.begin).as_nanos() as u64);
+                }
+            }
+            Outcome::Aborted(refusal) if refusal.reason.may_pass() => {
+                self.report.retried += counts;
+                self.again.insert((now + pause_before_attempt(made.attempts), id), made);
+            }
+            Outcome::Aborted(_) => self.report.rejected += counts,
+        }
+        None
+    }
+
+    /// Returns whether it is over, and reports it then.
+    pub(super) fn has_ended(&self, now: Instant) -> bool {
+        let is_over = now >= self.load.until && self.under_way.is_empty() && self.again.is_empty();
+        if is_over {
+            // Where nobody is left who wants to know, nobody does.
+            let _ = self.load.report_to.send(self.report.clone());
+        }
+        is_over
+    }
+}
+
+impl fmt::Debug for RunningLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningLoad").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// Measures for so long, after so long.
+#[derive(Copy, Clone, Debug)]
+pub struct LoadTime {
+    /// How long what is made does not count.
+    pub warmup: Duration,
+    /// How long it counts.
+    pub measured: Duration,
+}

@@ -1,0 +1,30 @@
+//! What the parts of transactions do at an instance.
+
+use ensilo::{Database, Result, Transaction};
+
+/// Which one of the instances.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 0 on.
+    pub instance: u16,
+    /// How many instances there are.
+    pub instances: u16,
+}
+
+/// What an application runs at each of its instances. Each instance has one, over the part of the rows that lies there.
+pub trait Program: Send + Sync + Sized + 'static {
+    /// Opens the tables of an instance, or makes them. It is called once when the instance is opened, before any part is carried out.
+    ///
+    /// # Errors
+    /// Those of the database, which keep the instance from being opened.
+    fn open(db: &Database, place: Place) -> Result<Self>;
+
+    /// Carries out a part of a transaction, and returns what the transaction gets of it. What the bytes mean is up to the application.
+    ///
+    /// After a crash a part that was prepared is carried out once more, with the same rows before it. It must do the same again: what it takes from
+    /// elsewhere, such as the time or random numbers, has to stand in `part`.
+    ///
+    /// # Errors
+    /// Those of statements are passed on. Any other one, such as [`Error::rollback`](ensilo::Error::rollback), undoes the whole transaction.
+    fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
+}

@@ -1,0 +1,315 @@
+//! The rows of a simulated instance: each key says which transaction has written it last. They are found again in a log, whose end a crash may cut off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ensilo_islands::commit::{DistributedId, Executed, Failed, PartStore, Refusal, RefusalReason, SiteId};
+
+use crate::fault::Fault;
+
+/// A key, the same number at each instance names another row.
+pub(crate) type Key = u8;
+
+/// Who has written a row last; nobody at first.
+pub(crate) type Version = Option<DistributedId>;
+
+/// What a part does with one row. As bytes it has two of them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) key: Key,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+pub(crate) fn to_bytes(steps: &[Step]) -> Vec<u8> {
+    steps.iter().flat_map(|step| [step.key, u8::from(step.reads) | u8::from(step.writes) << 1]).collect()
+}
+
+pub(crate) fn from_bytes(part: &[u8]) -> Vec<Step> {
+    let step = |bytes: &[u8]| Step { key: bytes[0], reads: bytes[1] & 1 != 0, writes: bytes[1] & 2 != 0 };
+    part.chunks(2).map(step).collect()
+}
+
+/// What a part has read and will write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sets {
+    pub(crate) reads: Vec<(Key, Version)>,
+    pub(crate) writes: Vec<Key>,
+}
+
+/// What stands in the log.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    Prepared {
+        id: DistributedId,
+        part: Vec<u8>,
+    },
+    /// The writes of a part; where it was prepared, that note is taken away.
+    Committed {
+        id: DistributedId,
+        writes: Vec<Key>,
+        was_prepared: bool,
+    },
+    /// The record of a decision, which belongs to the entry before.
+    Decided {
+        id: DistributedId,
+        participants: Vec<SiteId>,
+    },
+    Aborted {
+        id: DistributedId,
+    },
+    Forgotten {
+        id: DistributedId,
+    },
+}
+
+/// Something that is stored once the log is stored so far.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    end: usize,
+    of: TicketOf,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum TicketOf {
+    Prepared,
+    Decided,
+    Committed,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Store {
+    fault: Option<Fault>,
+    log: Vec<Entry>,
+    /// How much of the log a crash leaves at least.
+    stored: usize,
+    rows: BTreeMap<Key, DistributedId>,
+    locks: BTreeMap<Key, DistributedId>,
+    protected: BTreeSet<(Key, DistributedId)>,
+    notes: BTreeMap<DistributedId, Vec<u8>>,
+    decisions: BTreeMap<DistributedId, Vec<SiteId>>,
+    /// For the judge, not for the instance: what each part has read when it was carried out last.
+    pub(crate) seen: BTreeMap<DistributedId, Vec<(Key, Version)>>,
+}
+
+impl Store {
+    pub(crate) fn new(fault: Option<Fault>) -> Self {
+        Store {
+            fault,
+            log: Vec::new(),
+            stored: 0,
+            rows: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            protected: BTreeSet::new(),
+            notes: BTreeMap::new(),
+            decisions: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &[Entry] {
+        &self.log
+    }
+
+    /// Stores all that was written to the log.
+    pub(crate) fn sync(&mut self) {
+        self.stored = self.log.len();
+    }
+
+    /// Loses what is in memory, and the end of the log: `kept` chooses how much of what is not stored stays.
+    pub(crate) fn crash(&mut self, kept: impl FnOnce(usize) -> usize) {
+        let end = self.stored + kept(self.log.len() - self.stored);
+        self.log.truncate(end);
+        // A decision is in one entry with the writes before it.
+        if let Some(Entry::Committed { id, .. }) = self.log.get(end.wrapping_sub(1))
+            && self.decisions.contains_key(id)
+            && end > self.stored
+        {
+            self.log.pop();
+        }
+        let (log, seen) = (std::mem::take(&mut self.log), std::mem::take(&mut self.seen));
+        *self = Store { seen, ..Store::new(self.fault) };
+        for entry in &log {
+            self.replay(entry);
+        }
+        self.log = log;
+        self.sync();
+    }
+
+    /// Prepares once more what was prepared before the crash.
+    pub(crate) fn recover_parts(&mut self) -> Vec<(DistributedId, Prepared)> {
+        let notes = self.notes.clone();
+        let prepare = |(id, part): (DistributedId, Vec<u8>)| {
+            let seen = self.seen.get(&id).cloned();
+            let executed = self.execute(&part).expect("what was prepared can be carried out again");
+            assert!(
+                self.fault.is_some() || seen.as_ref() == Some(&executed.open.reads),
+                "what {id} has read was overwritten while it was prepared: {seen:?}, {executed:?}"
+            );
+            let sets = executed.open;
+            let is_free = self.is_current(&sets) && self.may_write(&sets);
+            assert!(self.fault.is_some() || is_free, "two parts that were prepared are in conflict");
+            self.protect(id, &sets);
+            (id, Prepared { sets })
+        };
+        notes.into_iter().map(prepare).collect()
+    }
+
+    /// Returns the decisions to commit that are recorded.
+    pub(crate) fn recover_decisions(&self) -> Vec<(DistributedId, Vec<SiteId>)> {
+        self.decisions.clone().into_iter().collect()
+    }
+
+    /// Returns whether nobody holds anything.
+    pub(crate) fn is_free(&self) -> bool {
+        self.locks.is_empty()
+            && self.protected.is_empty()
+            && self.notes.is_empty()
+            && self.decisions.is_empty()
+    }
+
+    fn replay(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Prepared { id, part } => drop(self.notes.insert(*id, part.clone())),
+            Entry::Committed { id, writes, was_prepared } => {
+                self.rows.extend(writes.iter().map(|key| (*key, *id)));
+                if *was_prepared && self.fault != Some(Fault::NoteStays) {
+                    self.notes.remove(id);
+                }
+            }
+            Entry::Decided { id, participants } => drop(self.decisions.insert(*id, participants.clone())),
+            Entry::Aborted { id } => drop(self.notes.remove(id)),
+            Entry::Forgotten { id } => drop(self.decisions.remove(id)),
+        }
+    }
+
+    fn write(&mut self, entry: Entry) {
+        self.replay(&entry);
+        self.log.push(entry);
+    }
+
+    fn ticket(&self, of: TicketOf) -> Ticket {
+        Ticket { end: self.log.len(), of }
+    }
+
+    fn is_current(&self, sets: &Sets) -> bool {
+        let is_current = |(key, version): &(Key, Version)| {
+            self.rows.get(key) == version.as_ref() && !self.locks.contains_key(key)
+        };
+        sets.reads.iter().all(is_current)
+    }
+
+    fn may_write(&self, sets: &Sets) -> bool {
+        let is_protected = |key: &Key| self.protected.iter().any(|(protected, _)| protected == key);
+        sets.writes.iter().all(|key| !self.locks.contains_key(key) && !is_protected(key))
+    }
+
+    fn protect(&mut self, id: DistributedId, sets: &Sets) {
+        self.locks.extend(sets.writes.iter().map(|key| (*key, id)));
+        let is_left_out = match self.fault {
+            Some(Fault::UnprotectedReads) => true,
+            Some(Fault::ReadersOut) => sets.writes.is_empty(),
+            _ => false,
+        };
+        if !is_left_out {
+            self.protected.extend(sets.reads.iter().map(|(key, _)| (*key, id)));
+        }
+    }
+
+    fn release(&mut self, id: DistributedId) {
+        self.locks.retain(|_, holder| *holder != id);
+        self.protected.retain(|(_, holder)| *holder != id);
+    }
+
+    fn validate(&self, sets: &Sets) -> Result<(), Refusal> {
+        if self.is_current(sets) && self.may_write(sets) {
+            Ok(())
+        } else {
+            Err(Refusal::new(RefusalReason::Conflict, "in conflict with another transaction"))
+        }
+    }
+}
+
+/// A part that is prepared.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    sets: Sets,
+}
+
+impl PartStore for Store {
+    type Open = Sets;
+    type Prepared = Prepared;
+    type Ticket = Ticket;
+
+    fn execute(&mut self, part: &[u8]) -> Result<Executed<Sets>, Refusal> {
+        let mut sets = Sets::default();
+        for step in from_bytes(part) {
+            if step.reads {
+                sets.reads.push((step.key, self.rows.get(&step.key).copied()));
+            }
+            if step.writes {
+                sets.writes.push(step.key);
+            }
+        }
+        Ok(Executed { writes: !sets.writes.is_empty(), open: sets, reply: part.to_vec() })
+    }
+
+    fn prepare(
+        &mut self,
+        id: DistributedId,
+        part: &[u8],
+        executed: Executed<Sets>,
+    ) -> Result<(Prepared, Ticket), Refusal> {
+        let sets = executed.open;
+        self.validate(&sets)?;
+        self.seen.insert(id, sets.reads.clone());
+        self.protect(id, &sets);
+        if executed.writes {
+            self.write(Entry::Prepared { id, part: part.to_vec() });
+        }
+        Ok((Prepared { sets }, self.ticket(TicketOf::Prepared)))
+    }
+
+    fn commit(&mut self, id: DistributedId, prepared: Prepared) -> Result<Ticket, Failed> {
+        self.write(Entry::Committed { id, writes: prepared.sets.writes, was_prepared: true });
+        self.release(id);
+        Ok(self.ticket(TicketOf::Committed))
+    }
+
+    fn abort(&mut self, id: DistributedId, prepared: Prepared) {
+        if !prepared.sets.writes.is_empty() {
+            self.write(Entry::Aborted { id });
+        }
+        self.release(id);
+    }
+
+    fn decide(
+        &mut self,
+        id: DistributedId,
+        open: Option<Executed<Sets>>,
+        participants: &[SiteId],
+    ) -> Result<Ticket, Refusal> {
+        let sets = open.map(|executed| executed.open).unwrap_or_default();
+        self.validate(&sets)?;
+        self.seen.insert(id, sets.reads);
+        self.write(Entry::Committed { id, writes: sets.writes, was_prepared: false });
+        if !participants.is_empty() && self.fault != Some(Fault::DecisionUnrecorded) {
+            self.write(Entry::Decided { id, participants: participants.to_vec() });
+        }
+        Ok(self.ticket(TicketOf::Decided))
+    }
+
+    fn forget(&mut self, id: DistributedId) {
+        self.write(Entry::Forgotten { id });
+    }
+
+    fn is_stored(&mut self, ticket: &mut Ticket) -> Result<bool, Failed> {
+        let is_believed = match self.fault {
+            Some(Fault::VoteUnstored) => ticket.of == TicketOf::Prepared,
+            Some(Fault::DecisionUnstored) => ticket.of == TicketOf::Decided,
+            Some(Fault::DoneUnstored) => ticket.of == TicketOf::Committed,
+            _ => false,
+        };
+        Ok(is_believed || ticket.end <= self.stored)
+    }
+}
