@@ -1,13 +1,15 @@
 //! Transactions that read or update rows of two instances.
 
 use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::Parser;
 use ensilo::{Columns, Database, Error, Result, Row, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{
-    ChannelKind, Instances, IslandsOptions, LoadTime, Place, Placement, Plan, Program, Topology,
+    ChannelKind, Instances, IslandsOptions, LoadTime, Place, Placement, Plan, Program, RequestSource,
+    Topology, run_if_instance,
 };
 
 #[derive(Debug, Parser)]
@@ -19,13 +21,16 @@ struct Arguments {
     #[arg(long, default_value_t = 1)]
     width: usize,
     #[arg(long, default_value_t = 100)]
-    multisite: u64,
+    multisite: u8,
     #[arg(long)]
     read: bool,
     #[arg(long, default_value_t = 3)]
     seconds: u64,
     #[arg(long)]
     directory: Option<PathBuf>,
+    /// Instances have processes of their own.
+    #[arg(long)]
+    processes: bool,
 }
 
 const ROWS: u32 = 100_000;
@@ -46,12 +51,13 @@ struct Count {
 
 struct Counters {
     counters: Table<Counter>,
+    place: Place,
 }
 
 impl Program for Counters {
-    fn open(db: &Database, _: Place) -> Result<Self> {
+    fn open(db: &Database, place: Place) -> Result<Self> {
         if let Ok(counters) = db.open_table() {
-            return Ok(Counters { counters });
+            return Ok(Counters { counters, place });
         }
         let counters = db.create_table::<Counter>()?;
         for first in (0..ROWS).step_by(1000) {
@@ -60,7 +66,7 @@ impl Program for Counters {
                     .try_for_each(|id| counters.insert(tx, &Counter { id, count: 0 }).map(drop))
             })?;
         }
-        Ok(Counters { counters })
+        Ok(Counters { counters, place })
     }
 
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
@@ -75,9 +81,39 @@ impl Program for Counters {
         self.counters.update(tx, id, |row: &mut Count| row.count += 1)?;
         Ok(Vec::new())
     }
+
+    fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
+        let (multisite, writes): (u8, bool) =
+            postcard::from_bytes(description).map_err(|error| Error::rollback(error.to_string()))?;
+        let Place { instance, instances } = self.place;
+        let mut random = fastrand::Rng::with_seed(u64::from(of.instance) + 1);
+        Ok(Box::new(move || {
+            let mut part = || [&random.u32(..ROWS).to_le_bytes()[..], &[u8::from(writes)]].concat();
+            let (local, remote) = (Some(part()), part());
+            if random.u8(..100) < multisite && instances > 1 {
+                let other = (instance + random.u16(1..instances)) % instances;
+                Request { local, remote: vec![(SiteId { instance: other, worker: 0 }, remote)] }
+            } else {
+                Request { local, remote: Vec::new() }
+            }
+        }))
+    }
 }
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    if let Some(ended) = run_if_instance::<Counters>(Database::options) {
+        return ended;
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
     let topology = Topology::of_this_machine()?;
     let plan = Plan::new(&topology, Instances::Count(arguments.islands), Placement::Group);
@@ -85,27 +121,15 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     if let Some(directory) = &arguments.directory {
         options = options.directory(directory);
     }
+    if arguments.processes {
+        let program = std::env::current_exe()?;
+        options = options.processes(move || Command::new(&program));
+    }
     let islands = options.open::<Counters>()?;
-    let (instances, multisite, writes) = (arguments.islands as u64, arguments.multisite, !arguments.read);
     let time =
         LoadTime { warmup: Duration::from_millis(500), measured: Duration::from_secs(arguments.seconds) };
-    let report = islands.run_load(arguments.width, time, |of| {
-        let mut state = u64::from(of.instance) + 1;
-        Box::new(move || {
-            let mut draw = |bound: u64| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 33) % bound
-            };
-            let mut part = || [&(draw(ROWS.into()) as u32).to_le_bytes()[..], &[u8::from(writes)]].concat();
-            let (local, remote) = (Some(part()), part());
-            if draw(100) < multisite {
-                let instance = ((u64::from(of.instance) + 1 + draw(instances - 1)) % instances) as u16;
-                Request { local, remote: vec![(SiteId { instance, worker: 0 }, remote)] }
-            } else {
-                Request { local, remote: Vec::new() }
-            }
-        })
-    });
+    let description = postcard::to_allocvec(&(arguments.multisite, !arguments.read))?;
+    let report = islands.run_load(arguments.width, time, &description)?;
     println!(
         "{:.0} a second, {} retried, {} rejected; p50 {:.1} us, p99 {:.1} us",
         report.committed as f64 / arguments.seconds as f64,

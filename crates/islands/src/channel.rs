@@ -29,12 +29,14 @@ use std::io;
 use std::str::FromStr;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 #[cfg(not(loom))]
 pub use connect::connect;
 pub use frame::MESSAGE_BYTES_MAX;
 
 /// How the two ends of a channel are connected.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChannelKind {
     /// Rings in memory that both ends map; who waits spins for a moment, and then sleeps.
     Memory = 0,

@@ -64,5 +64,5 @@ pub mod window;
 pub use coordinator::{Outcome, Request};
 pub use id::{DistributedId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
-pub use site::{Io, Outbox, Site};
+pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
 pub use store::{Executed, Failed, PartStore};

@@ -4,6 +4,7 @@
 //! each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
 //! thread.
 
+mod client;
 mod links;
 mod load;
 mod notes;
@@ -17,9 +18,10 @@ pub use load::{LoadReport, LoadTime, RequestSource};
 pub use program::{Place, Program};
 pub use store::InstanceError;
 
+pub(crate) use client::{ClientEnd, Order, Reply};
 pub(crate) use load::Load;
 pub(crate) use notes::{Found, Notes};
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use store::{InstanceStore, Recovered};
 pub(crate) use wake::Wake;
-pub(crate) use worker::{Submission, Worker, WorkerChannels};
+pub(crate) use worker::{Answer, LoadAnswer, Submission, Worker};

@@ -1,29 +1,30 @@
-//! Several instances as one database, in threads of one process.
+//! Several instances as one database: in processes of their own, or in threads of one process.
+
+mod control;
+mod local;
+mod process;
+mod processes;
+mod remote;
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
 
 use ensilo::{Database, Options};
 
-use crate::binding::bind_this_thread;
-use crate::channel::{ChannelKind, connect};
-use crate::commit::{DistributedId, Failed, Outcome, Refusal, RefusalReason, Request, Site, SiteId};
+use self::local::{InstanceOptions, LocalInstance};
+pub use self::process::run_if_instance;
+use self::processes::{MakeCommand, Processes};
+use crate::channel::ChannelKind;
+use crate::commit::{Outcome, Request, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceStore, Load, LoadReport, LoadTime, Notes, Place, Program, Recovered,
-    RequestSource, Submission, Wake, Worker, WorkerChannels, pause_before_attempt,
+    InstanceError, Load, LoadReport, LoadTime, Place, Program, Submission, pause_before_attempt,
 };
-use crate::placement::{InstancePlace, Plan};
-
-/// How long a site waits for another one before it asks again, or gives up.
-const PATIENCE: Duration = Duration::from_secs(1);
+use crate::placement::Plan;
 
 /// How often a transaction that is in conflict is tried.
 const ATTEMPTS_MAX: u32 = 1000;
@@ -35,11 +36,12 @@ pub struct IslandsOptions {
     directory: Option<PathBuf>,
     workers: u16,
     database: Box<dyn Fn() -> Options + Send + Sync>,
+    command: Option<MakeCommand>,
 }
 
 impl IslandsOptions {
-    /// Returns the options by default: instances in memory where the plan has them, with one worker for each of their processors, and channels through
-    /// memory.
+    /// Returns the options by default: instances in memory where the plan has them, in threads of this process, with one worker for each of their
+    /// processors, and channels through memory.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         let workers = plan.instances().iter().map(|place| place.cpus().len()).max().unwrap_or(1);
@@ -49,6 +51,7 @@ impl IslandsOptions {
             directory: None,
             workers: u16::try_from(workers.max(1)).unwrap_or(u16::MAX),
             database: Box::new(Database::options),
+            command: None,
         }
     }
 
@@ -73,10 +76,19 @@ impl IslandsOptions {
         self
     }
 
-    /// Sets the options that each instance's database is opened with.
+    /// Sets the options that each instance's database is opened with, by default none. An instance with a process of its own is opened with those that it
+    /// gives to [`run_if_instance`].
     #[must_use]
     pub fn database(mut self, options: impl Fn() -> Options + Send + Sync + 'static) -> Self {
         self.database = Box::new(options);
+        self
+    }
+
+    /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its input
+    /// is taken. An instance that dies is started again, and the others go on; what it was coordinating has an [unknown](Outcome::Unknown) outcome.
+    #[must_use]
+    pub fn processes(mut self, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
+        self.command = Some(Box::new(command));
         self
     }
 
@@ -84,8 +96,29 @@ impl IslandsOptions {
     ///
     /// # Errors
     /// [`InstanceError`]; nothing runs then.
-    pub fn open<P: Program>(self) -> Result<Islands<P>, InstanceError> {
-        Islands::open(&self)
+    pub fn open<P: Program>(mut self) -> Result<Islands<P>, InstanceError> {
+        let instances = self.instances()?;
+        let (count, workers) = (instances.len(), self.workers);
+        let running = match self.command.take() {
+            Some(command) => Running::Processes(Processes::start(instances, command)?),
+            None => Running::Threads(open_in_threads(&instances, &self.database)?),
+        };
+        Ok(Islands { running, instances: count, workers })
+    }
+
+    fn instances(&self) -> Result<Vec<InstanceOptions>, InstanceError> {
+        let places = self.plan.instances();
+        let Ok(instances) = u16::try_from(places.len()) else {
+            return Err(InstanceError::Io(io::Error::other("there are at most 65,535 instances")));
+        };
+        let of_instance = |(instance, cpus): (u16, _)| InstanceOptions {
+            place: Place { instance, instances },
+            cpus,
+            workers: self.workers,
+            channel: self.channel,
+            directory: self.directory.as_ref().map(|all| all.join(format!("instance-{instance}"))),
+        };
+        Ok((0..).zip(places.iter().cloned()).map(of_instance).collect())
     }
 }
 
@@ -98,69 +131,56 @@ impl fmt::Debug for IslandsOptions {
     }
 }
 
-/// One instance.
-struct Instance<P> {
-    db: Database,
-    program: Arc<P>,
-    workers: Vec<Running>,
-}
-
-/// A worker that runs.
-struct Running {
-    submissions: Mutex<Sender<Submission>>,
-    wake: Arc<Wake>,
-    thread: Option<JoinHandle<Result<(), Failed>>>,
-}
-
-/// Several instances as one database, in threads of this process.
+/// Several instances as one database.
+///
+/// Dropping it closes it: what was submitted ends first.
+#[derive(Debug)]
 pub struct Islands<P: Program> {
-    instances: Vec<Instance<P>>,
-    stops: Arc<AtomicBool>,
-    program: PhantomData<P>,
+    running: Running<P>,
+    instances: usize,
+    workers: u16,
+}
+
+#[derive(Debug)]
+enum Running<P: Program> {
+    Threads(Threads<P>),
+    Processes(Processes),
 }
 
 impl<P: Program> Islands<P> {
-    fn open(options: &IslandsOptions) -> Result<Self, InstanceError> {
-        let places = options.plan.instances();
-        let mut opened = Vec::new();
-        for at in 0..places.len() {
-            opened.push(OpenInstance::<P>::open(options, at)?);
-        }
-        let stops = Arc::new(AtomicBool::new(false));
-        let ends = ends_between(places.len(), options.workers).map_err(InstanceError::Io)?;
-        let (started, all_started) = mpsc::channel();
-        let mut islands = Islands { instances: Vec::new(), stops, program: PhantomData };
-        for ((instance, place), ends) in opened.into_iter().zip(places).zip(ends) {
-            let running = instance.start(options, place, ends, (&islands.stops, &started));
-            islands.instances.push(running.map_err(InstanceError::Io)?);
-        }
-        drop(started);
-        all_started.iter().collect::<Result<(), InstanceError>>()?;
-        Ok(islands)
-    }
-
     /// Returns how many instances there are.
     #[must_use]
     pub fn instances(&self) -> usize {
-        self.instances.len()
+        self.instances
     }
 
-    /// Returns the database of an instance: a transaction that stays within it runs there, as it would without others.
+    /// Returns the database and the program of an instance in this process: a transaction that stays within it may run there by any thread, as it
+    /// would without others. `None` where instances have processes of their own.
     ///
     /// # Panics
     /// When there is no such instance.
     #[must_use]
-    pub fn database(&self, instance: u16) -> &Database {
-        &self.instances[usize::from(instance)].db
+    pub fn local(&self, instance: u16) -> Option<(&Database, &P)> {
+        assert!(usize::from(instance) < self.instances, "there is no instance {instance}");
+        match &self.running {
+            Running::Threads(Threads(instances)) => {
+                let instance = &instances[usize::from(instance)];
+                Some((&instance.db, &*instance.program))
+            }
+            Running::Processes(_) => None,
+        }
     }
 
-    /// Returns the program of an instance.
+    /// Returns the number of the process of an instance; `None` where instances are in this process.
     ///
     /// # Panics
     /// When there is no such instance.
     #[must_use]
-    pub fn program(&self, instance: u16) -> &P {
-        &self.instances[usize::from(instance)].program
+    pub fn process_id(&self, instance: u16) -> Option<u32> {
+        match &self.running {
+            Running::Threads(_) => None,
+            Running::Processes(processes) => Some(processes.process_id(instance)),
+        }
     }
 
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict with
@@ -171,7 +191,7 @@ impl<P: Program> Islands<P> {
     pub fn transact(&self, instance: u16, request: &Request) -> Outcome {
         let mut attempt = 1;
         loop {
-            match self.try_transact(instance, request.clone()) {
+            match self.try_transact(instance, request) {
                 Outcome::Aborted(refusal) if refusal.reason.may_pass() && attempt < ATTEMPTS_MAX => {
                     thread::sleep(pause_before_attempt(attempt));
                     attempt += 1;
@@ -181,184 +201,92 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    fn try_transact(&self, instance: u16, request: Request) -> Outcome {
+    /// Runs a transaction once, as [`transact`](Self::transact) does.
+    ///
+    /// # Panics
+    /// When there is no such instance.
+    pub fn try_transact(&self, instance: u16, request: &Request) -> Outcome {
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.instances[usize::from(instance)].workers[0].submit(Submission::Transaction(request, answer));
-        let ended =
-            Refusal::new(RefusalReason::Rejected, "the instance has ended, and the outcome is not known");
-        receiver.recv().unwrap_or(Outcome::Aborted(ended))
+        let site = SiteId { instance, worker: 0 };
+        self.submit(site, Submission::Transaction(request.clone(), answer));
+        let ended = || Outcome::Unknown("the instance has ended before it answered".to_owned());
+        receiver.recv().unwrap_or_else(|_| ended())
     }
 
-    /// Has each worker make transactions itself, `width` at a time, and returns what became of them.
-    pub fn run_load(
-        &self,
-        width: usize,
-        LoadTime { warmup, measured }: LoadTime,
-        source: impl Fn(SiteId) -> RequestSource,
-    ) -> LoadReport {
-        let (report_to, reports) = mpsc::channel();
-        let counts_from = Instant::now() + warmup;
-        let until = counts_from + measured;
-        for (instance, workers) in (0..).zip(&self.instances) {
-            for (worker, running) in (0..).zip(&workers.workers) {
-                let (source, report_to) = (source(SiteId { instance, worker }), report_to.clone());
-                running.submit(Submission::Load(Load { source, width, counts_from, until, report_to }));
+    /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns what
+    /// became of them.
+    ///
+    /// # Errors
+    /// That of the program, or when an instance ends.
+    pub fn run_load(&self, width: usize, time: LoadTime, description: &[u8]) -> ensilo::Result<LoadReport> {
+        let (sender, made) = mpsc::channel();
+        for instance in 0..self.instances as u16 {
+            for worker in 0..self.workers {
+                let load = Load { description: description.to_vec(), width, time };
+                let sender = sender.clone();
+                let answer = Box::new(move |made| drop(sender.send(made)));
+                self.submit(SiteId { instance, worker }, Submission::Load(load, answer));
             }
         }
-        drop(report_to);
+        drop(sender);
         let mut all = LoadReport::new();
-        reports.iter().for_each(|report| all.add(&report));
-        all
+        for made in made {
+            all.add(&made?);
+        }
+        Ok(all)
+    }
+
+    fn submit(&self, site: SiteId, submission: Submission) {
+        match &self.running {
+            Running::Threads(Threads(instances)) => {
+                instances[usize::from(site.instance)].submit(site.worker, submission);
+            }
+            Running::Processes(processes) => processes.submit(site, submission),
+        }
     }
 }
 
-impl<P: Program> Drop for Islands<P> {
-    fn drop(&mut self) {
-        // Release: what was done before.
-        self.stops.store(true, Ordering::Release);
-        for worker in self.instances.iter_mut().flat_map(|instance| &mut instance.workers) {
-            worker.wake.wake();
-            if let Some(thread) = worker.thread.take() {
-                // One that has failed has said so to those who asked it for something.
-                let _ = thread.join();
+/// Instances in threads of this process.
+#[derive(Debug)]
+struct Threads<P: Program>(Vec<LocalInstance<P>>);
+
+fn open_in_threads<P: Program>(
+    options: &[InstanceOptions],
+    database: &dyn Fn() -> Options,
+) -> Result<Threads<P>, InstanceError> {
+    let mut threads = Threads(Vec::new());
+    for options in options {
+        threads.0.push(LocalInstance::open(options, database())?);
+    }
+    for (first, first_options) in options.iter().enumerate() {
+        for (second, second_options) in options.iter().enumerate().skip(first + 1) {
+            for worker in 0..first_options.workers.min(second_options.workers) {
+                link(&threads.0, (first, second), worker).map_err(InstanceError::Io)?;
             }
         }
     }
+    Ok(threads)
 }
 
-impl<P: Program> fmt::Debug for Islands<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Islands").field("instances", &self.instances.len()).finish_non_exhaustive()
+/// Links the workers of this number of two instances.
+fn link<P: Program>(
+    instances: &[LocalInstance<P>],
+    (first, second): (usize, usize),
+    worker: u16,
+) -> io::Result<()> {
+    let (here, there) = UnixStream::pair()?;
+    let site = |instance: usize| SiteId { instance: instance as u16, worker };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| instances[second].link(worker, site(first), there));
+        instances[first].link(worker, site(second), here)?;
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+impl<P: Program> Drop for Threads<P> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(LocalInstance::stop);
+        self.0.iter_mut().for_each(LocalInstance::join);
     }
-}
-
-impl Running {
-    fn submit(&self, submission: Submission) {
-        // A worker that has ended drops it, and with it whoever waits for the answer.
-        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
-        self.wake.wake();
-    }
-}
-
-/// An instance whose files are open, and whose workers do not run yet.
-struct OpenInstance<P: Program> {
-    db: Database,
-    program: Arc<P>,
-    workers: Vec<OpenWorker<P>>,
-}
-
-struct OpenWorker<P: Program> {
-    site: Site<InstanceStore<P>>,
-    store: InstanceStore<P>,
-    wake: Arc<Wake>,
-    recovered: Recovered,
-}
-
-impl<P: Program> OpenInstance<P> {
-    fn open(options: &IslandsOptions, at: usize) -> Result<Self, InstanceError> {
-        let count = options.plan.instances().len();
-        let (Ok(instance), Ok(instances)) = (u16::try_from(at), u16::try_from(count)) else {
-            return Err(InstanceError::Io(std::io::Error::other("there are at most 65,535 instances")));
-        };
-        let place = Place { instance, instances };
-        let database = (options.database)();
-        let db = match &options.directory {
-            Some(directory) => database.open(directory.join(format!("instance-{at}")))?,
-            None => database.in_memory()?,
-        };
-        let program = Arc::new(P::open(&db, place)?);
-        let (notes, found) = match options.directory {
-            Some(_) => Notes::open(&db, place, options.workers).map(|(notes, found)| (Some(notes), found))?,
-            None => (None, Found::default()),
-        };
-        let mut notes = notes.map(Vec::into_iter);
-        let mut workers = Vec::new();
-        for worker in 0..options.workers {
-            let (own, wake) = (SiteId { instance, worker }, Arc::new(Wake::default()));
-            let notes = notes.as_mut().and_then(Iterator::next);
-            let waker = Waker::from(Arc::clone(&wake));
-            let mut store = InstanceStore::new(db.clone(), Arc::clone(&program), notes, waker);
-            let is_own = |id: &DistributedId| id.coordinator.worker % options.workers == worker;
-            let recovered = store.recover(&found, is_own)?;
-            let site = Site::new(own, found.incarnation, PATIENCE);
-            workers.push(OpenWorker { site, store, wake, recovered });
-        }
-        Ok(OpenInstance { db, program, workers })
-    }
-
-    /// Starts the workers. Each tells `started` whether it has met the others.
-    fn start(
-        self,
-        options: &IslandsOptions,
-        place: &InstancePlace,
-        ends: Vec<WorkerEnds>,
-        (stops, started): (&Arc<AtomicBool>, &Sender<Started>),
-    ) -> std::io::Result<Instance<P>> {
-        let mut running = Vec::new();
-        for (at, (worker, ends)) in self.workers.into_iter().zip(ends).enumerate() {
-            let (sender, submissions) = mpsc::channel();
-            let wake = Arc::clone(&worker.wake);
-            let (place, kind) = (place.clone(), options.channel);
-            let (stops, started) = (Arc::clone(stops), started.clone());
-            let run = move || {
-                let channels = match bind_and_connect(&place, at, kind, ends) {
-                    Ok(channels) => channels,
-                    Err(error) => {
-                        // Who opens the islands waits for it.
-                        let _ = started.send(Err(error));
-                        return Ok(());
-                    }
-                };
-                let _ = started.send(Ok(()));
-                drop(started);
-                let OpenWorker { site, store, wake, recovered } = worker;
-                Worker::new(site, store, channels, (submissions, wake)).run(recovered, &stops)
-            };
-            let thread = thread::Builder::new().name(format!("island-{at}")).spawn(run)?;
-            running.push(Running { submissions: Mutex::new(sender), wake, thread: Some(thread) });
-        }
-        Ok(Instance { db: self.db, program: self.program, workers: running })
-    }
-}
-
-/// Whether a worker has met the others.
-type Started = Result<(), InstanceError>;
-
-/// The sockets of one worker, by the site that each leads to.
-type WorkerEnds = Vec<(SiteId, UnixStream)>;
-
-fn bind_and_connect(
-    place: &InstancePlace,
-    worker: usize,
-    kind: ChannelKind,
-    ends: WorkerEnds,
-) -> Result<WorkerChannels, InstanceError> {
-    bind_this_thread(place, worker).map_err(|error| InstanceError::Io(std::io::Error::other(error)))?;
-    let connect_one = |(site, end)| match connect(kind, end) {
-        Ok(channel) => Ok((site, channel)),
-        Err(error) => Err(InstanceError::Io(std::io::Error::other(error))),
-    };
-    // All in the order of the sites, so that no two wait for each other.
-    ends.into_iter().map(connect_one).collect()
-}
-
-/// Returns the ends of a link between each worker and the worker of the same number at each other instance: by instance, by worker.
-fn ends_between(instances: usize, workers: u16) -> std::io::Result<Vec<Vec<WorkerEnds>>> {
-    let mut ends: Vec<Vec<WorkerEnds>> = Vec::new();
-    ends.resize_with(instances, || std::iter::repeat_with(Vec::new).take(workers.into()).collect());
-    for (first, second) in
-        (0..instances).flat_map(|first| (first + 1..instances).map(move |second| (first, second)))
-    {
-        for worker in 0..workers {
-            let (here, there) = UnixStream::pair()?;
-            let site = |instance: usize| SiteId { instance: instance as u16, worker };
-            ends[first][usize::from(worker)].push((site(second), here));
-            ends[second][usize::from(worker)].push((site(first), there));
-        }
-    }
-    for links in ends.iter_mut().flatten() {
-        links.sort_by_key(|(site, _)| *site);
-    }
-    Ok(ends)
 }

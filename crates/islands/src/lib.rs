@@ -29,7 +29,7 @@ pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 #[cfg(not(loom))]
 pub use instance::{InstanceError, LoadReport, LoadTime, Place, Program, RequestSource};
 #[cfg(not(loom))]
-pub use islands::{Islands, IslandsOptions};
+pub use islands::{Islands, IslandsOptions, run_if_instance};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::topology::{Core, CpuId, NodeId, Topology};
 
 /// How many instances share a machine.
@@ -118,7 +120,7 @@ impl FromStr for Placement {
 }
 
 /// Where an instance is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstancePlace {
     /// The processor of each worker, the workers of a core's other processors last; empty where the operating system decides.
     cpus: Vec<CpuId>,

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::site::{Io, Outbox};
+use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Executed, Failed, PartStore};
 
-/// A transaction whose parts are known beforehand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A transaction whose parts are known beforehand. Each has [`PART_BYTES_MAX`] bytes at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// What it does at the coordinator's instance, if anything.
     pub local: Option<Vec<u8>>,
@@ -19,7 +21,7 @@ pub struct Request {
 }
 
 /// What has become of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It has committed and is stored, with everything that it has read.
     Committed {
@@ -30,6 +32,9 @@ pub enum Outcome {
     },
     /// It has changed nothing.
     Aborted(Refusal),
+    /// Its coordinator has ended before it answered: it has committed everywhere, or will, or has changed nothing, which only the rows tell. It is
+    /// one of these, in all instances, before anything else that depends on it gets an answer.
+    Unknown(String),
 }
 
 /// What is known of a participant.
@@ -114,6 +119,10 @@ impl<S: PartStore> Coordinator<S> {
             sequence: self.next_sequence,
         };
         self.next_sequence += 1;
+        if request.remote.iter().any(|(_, part)| part.len() > PART_BYTES_MAX) {
+            self.abort(io, id, &[], too_long());
+            return id;
+        }
         for (site, part) in &request.remote {
             let peer = self.peers.entry(*site).or_default();
             let (number, incarnation) = (peer.next_number, peer.incarnation);
@@ -196,6 +205,24 @@ impl<S: PartStore> Coordinator<S> {
             self.look_at_waiting(io, since);
         }
         Ok(())
+    }
+
+    /// Tells a site that can be reached again the decisions that it may not have heard. A part that has not voted went with its incarnation.
+    pub(super) fn meet<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId) {
+        let mut lost = Vec::new();
+        for (id, coordinated) in &self.live {
+            match &coordinated.stage {
+                Stage::Voting { missing, .. } if missing.contains(&site) => lost.push(*id),
+                Stage::Decided { missing } if missing.contains(&site) => {
+                    tell(io, &[site], *id, Decision::Commit);
+                }
+                Stage::Voting { .. } | Stage::Deciding { .. } | Stage::Decided { .. } => {}
+            }
+        }
+        for id in lost {
+            let refusal = Refusal::new(RefusalReason::NoVote, "a participant has ended before its vote");
+            self.give_up(io, id, refusal);
+        }
     }
 
     /// Returns what has become of a transaction, once for each that was begun in this incarnation.
@@ -303,6 +330,12 @@ impl<S: PartStore> Coordinator<S> {
         tell(io, participants, id, Decision::Abort);
         self.outcomes.push_back((id, Outcome::Aborted(refusal)));
     }
+}
+
+/// Returns why a part, or what it returns, cannot be sent.
+pub(super) fn too_long() -> Refusal {
+    let message = format!("a part, and what it returns, have {PART_BYTES_MAX} bytes at most");
+    Refusal::new(RefusalReason::Rejected, message)
 }
 
 fn tell<S: PartStore, B: Outbox>(

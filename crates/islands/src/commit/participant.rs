@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use super::coordinator::too_long;
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::site::{Io, Outbox};
+use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, PartStore};
 use super::window::Window;
 
@@ -116,7 +117,7 @@ impl<S: PartStore> Participant<S> {
             self.go_on(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {
-            self.inquire(io, since);
+            self.inquire(io, |_, asked| asked <= since);
         }
         Ok(())
     }
@@ -146,11 +147,20 @@ impl<S: PartStore> Participant<S> {
         }
     }
 
+    /// Asks a site that can be reached again for its decisions.
+    pub(super) fn meet<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId) {
+        self.inquire(io, |id, _| id.coordinator == site);
+    }
+
     #[cold]
-    fn inquire<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, waits_since: Instant) {
+    fn inquire<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        is_asked_for: impl Fn(&DistributedId, Instant) -> bool,
+    ) {
         for (id, part) in &mut self.parts {
             if let Part::Prepared { since, .. } = part
-                && *since <= waits_since
+                && is_asked_for(id, *since)
             {
                 *since = io.now;
                 io.outbox.send(id.coordinator, &Message::Inquire { id: *id });
@@ -165,6 +175,9 @@ fn prepare<S: PartStore>(
     part: &[u8],
 ) -> Result<(Part<S::Prepared>, S::Ticket), Refusal> {
     let mut executed = store.execute(part)?;
+    if executed.reply.len() > PART_BYTES_MAX {
+        return Err(too_long());
+    }
     let (writes, reply) = (executed.writes, std::mem::take(&mut executed.reply));
     let (prepared, ticket) = store.prepare(id, part, executed)?;
     Ok((Part::Preparing { prepared, writes, reply }, ticket))

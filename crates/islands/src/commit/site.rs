@@ -8,6 +8,9 @@ use super::message::Message;
 use super::participant::Participant;
 use super::store::{Failed, PartStore};
 
+/// The most bytes that a part may have, and what it returns: a message with it fits into one of a channel.
+pub const PART_BYTES_MAX: usize = crate::channel::MESSAGE_BYTES_MAX - 256;
+
 /// Where messages to other sites go. One that is lost is asked for again.
 pub trait Outbox {
     /// Sends a message, or keeps it to be sent.
@@ -60,6 +63,12 @@ impl<S: PartStore> Site<S> {
         prepared: S::Prepared,
     ) {
         self.participant.recover(&mut io, id, prepared);
+    }
+
+    /// Another site can be reached, for the first time or after it was opened anew: asks it and tells it at once what it may not have heard.
+    pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
+        self.participant.meet(&mut io, site);
+        self.coordinator.meet(&mut io, site);
     }
 
     /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later.

@@ -6,6 +6,9 @@ use std::time::Instant;
 use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX};
 use crate::commit::{Message, Outbox, SiteId};
 
+/// The most bytes that wait for a site that receives nothing. What comes then is lost.
+const UNSENT_BYTES_MAX: usize = 4 << 20;
+
 /// A channel to one other site.
 #[derive(Debug)]
 struct Link {
@@ -25,10 +28,9 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Returns the channels to these sites.
-    pub(super) fn new(channels: impl IntoIterator<Item = (SiteId, Box<dyn Channel>)>) -> Self {
-        let link = |channel| Link { channel, unsent: Vec::new(), sent: 0, ends: Vec::new() };
-        Links { links: channels.into_iter().map(|(site, channel)| (site, link(channel))).collect() }
+    /// Reaches a site through a channel, and through no other one any more.
+    pub(super) fn set(&mut self, site: SiteId, channel: Box<dyn Channel>) {
+        self.links.insert(site, Link { channel, unsent: Vec::new(), sent: 0, ends: Vec::new() });
     }
 
     /// Returns the sites that they lead to.
@@ -78,6 +80,9 @@ impl Links {
 impl Outbox for Links {
     fn send(&mut self, to: SiteId, message: &Message<'_>) {
         let Some(link) = self.links.get_mut(&to) else { return };
+        if link.unsent.len() > UNSENT_BYTES_MAX {
+            return;
+        }
         let Ok(unsent) = postcard::to_extend(message, std::mem::take(&mut link.unsent)) else {
             unreachable!("a message has bytes, and a vector takes them");
         };
@@ -104,7 +109,6 @@ impl Link {
                     self.ends.drain(..is_first);
                     return Ok(false);
                 }
-                // The part is refused before it comes here.
                 Err(error) => return Err(error),
             }
         }

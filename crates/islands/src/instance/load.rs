@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::pause::pause_before_attempt;
 use crate::commit::{DistributedId, Outcome, Request};
@@ -40,6 +40,22 @@ impl LoadReport {
         LoadReport { committed: 0, retried: 0, rejected: 0, nanos }
     }
 
+    /// Returns the report as numbers that can be sent.
+    pub(crate) fn to_counts(&self) -> LoadCounts {
+        let nanos =
+            self.nanos.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value())).collect();
+        LoadCounts { committed: self.committed, retried: self.retried, rejected: self.rejected, nanos }
+    }
+
+    /// Returns the report that these numbers are of.
+    pub(crate) fn from_counts(counts: &LoadCounts) -> Self {
+        let mut report = LoadReport::new();
+        (report.committed, report.retried, report.rejected) =
+            (counts.committed, counts.retried, counts.rejected);
+        counts.nanos.iter().for_each(|(nanos, count)| report.nanos.saturating_record_n(*nanos, *count));
+        report
+    }
+
     /// Adds what another worker has made.
     pub(crate) fn add(&mut self, other: &LoadReport) {
         self.committed += other.committed;
@@ -50,21 +66,43 @@ impl LoadReport {
     }
 }
 
-/// See the module's documentation.
+/// A report as it is sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LoadCounts {
+    committed: u64,
+    retried: u64,
+    rejected: u64,
+    /// Values of the histogram, and how often each was counted.
+    nanos: Vec<(u64, u64)>,
+}
+
+/// What a worker is to make.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
-    pub(crate) source: RequestSource,
+    /// What the [program](super::Program::requests) is told.
+    pub(crate) description: Vec<u8>,
     /// How many are under way at a time.
     pub(crate) width: usize,
-    /// What ends before this does not count.
-    pub(crate) counts_from: Instant,
-    /// None begins from here on.
-    pub(crate) until: Instant,
-    pub(crate) report_to: Sender<LoadReport>,
+    pub(crate) time: LoadTime,
+}
+
+/// Measures for so long, after so long.
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct LoadTime {
+    /// How long what is made does not count.
+    pub warmup: Duration,
+    /// How long it counts.
+    pub measured: Duration,
 }
 
 /// A load that a worker makes.
 pub(super) struct RunningLoad {
-    load: Load,
+    source: RequestSource,
+    width: usize,
+    /// What ends before this does not count.
+    counts_from: Instant,
+    /// None begins from here on.
+    until: Instant,
     under_way: BTreeMap<DistributedId, Made>,
     /// Those that were in conflict, and begin again, by when that is.
     again: BTreeMap<(Instant, DistributedId), Made>,
@@ -79,16 +117,25 @@ struct Made {
 }
 
 impl RunningLoad {
-    pub(super) fn new(load: Load) -> Self {
-        RunningLoad { load, under_way: BTreeMap::new(), again: BTreeMap::new(), report: LoadReport::new() }
+    pub(super) fn new(load: &Load, source: RequestSource, now: Instant) -> Self {
+        let counts_from = now + load.time.warmup;
+        RunningLoad {
+            source,
+            width: load.width,
+            counts_from,
+            until: counts_from + load.time.measured,
+            under_way: BTreeMap::new(),
+            again: BTreeMap::new(),
+            report: LoadReport::new(),
+        }
     }
 
     /// Begins as many as there should be under way.
     pub(super) fn begin_more(&mut self, now: Instant, mut begin: impl FnMut(&Request) -> DistributedId) {
         // One that begins may have ended before the next one's turn: no more than so many in one go.
-        for _ in self.under_way.len() + self.again.len()..self.load.width {
-            if now < self.load.until {
-                let made = Made { request: (self.load.source)(), begin: now, attempts: 0 };
+        for _ in self.under_way.len() + self.again.len()..self.width {
+            if now < self.until {
+                let made = Made { request: (self.source)(), begin: now, attempts: 0 };
                 self.begin(made, &mut begin);
             }
         }
@@ -109,7 +156,7 @@ impl RunningLoad {
     /// Takes in what has become of a transaction; returns it if it is none of these.
     pub(super) fn end(&mut self, id: DistributedId, outcome: Outcome, now: Instant) -> Option<Outcome> {
         let Some(made) = self.under_way.remove(&id) else { return Some(outcome) };
-        let counts = u64::from(now >= self.load.counts_from && now < self.load.until);
+        let counts = u64::from(now >= self.counts_from && now < self.until);
         match outcome {
             Outcome::Committed { .. } => {
                 self.report.committed += counts;
@@ -121,19 +168,15 @@ impl RunningLoad {
                 self.report.retried += counts;
                 self.again.insert((now + pause_before_attempt(made.attempts), id), made);
             }
-            Outcome::Aborted(_) => self.report.rejected += counts,
+            Outcome::Aborted(_) | Outcome::Unknown(_) => self.report.rejected += counts,
         }
         None
     }
 
-    /// Returns whether it is over, and reports it then.
-    pub(super) fn has_ended(&self, now: Instant) -> bool {
-        let is_over = now >= self.load.until && self.under_way.is_empty() && self.again.is_empty();
-        if is_over {
-            // Where nobody is left who wants to know, nobody does.
-            let _ = self.load.report_to.send(self.report.clone());
-        }
-        is_over
+    /// Returns what has become of all, if it is over.
+    pub(super) fn report(&self, now: Instant) -> Option<LoadReport> {
+        let is_over = now >= self.until && self.under_way.is_empty() && self.again.is_empty();
+        is_over.then(|| self.report.clone())
     }
 }
 
@@ -141,13 +184,4 @@ impl fmt::Debug for RunningLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningLoad").field("report", &self.report).finish_non_exhaustive()
     }
-}
-
-/// Measures for so long, after so long.
-#[derive(Copy, Clone, Debug)]
-pub struct LoadTime {
-    /// How long what is made does not count.
-    pub warmup: Duration,
-    /// How long it counts.
-    pub measured: Duration,
 }

@@ -1,9 +1,13 @@
 //! What the parts of transactions do at an instance.
 
-use ensilo::{Database, Result, Transaction};
+use ensilo::{Database, Error, Result, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::load::RequestSource;
+use crate::commit::SiteId;
 
 /// Which one of the instances.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// From 0 on.
     pub instance: u16,
@@ -27,4 +31,14 @@ pub trait Program: Send + Sync + Sized + 'static {
     /// # Errors
     /// Those of statements are passed on. Any other one, such as [`Error::rollback`](ensilo::Error::rollback), undoes the whole transaction.
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
+
+    /// Returns the transactions that a worker makes itself, for a [measurement](crate::Islands::run_load). What `description` means is up to the
+    /// application.
+    ///
+    /// # Errors
+    /// By default there are none.
+    fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
+        let _ = (of, description);
+        Err(Error::rollback("the program makes no transactions itself"))
+    }
 }

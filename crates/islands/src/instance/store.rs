@@ -26,8 +26,10 @@ pub enum InstanceError {
         /// What the part says about it.
         refusal: Refusal,
     },
-    /// A thread or a channel of it could not be made.
+    /// A thread, a channel or a process of it could not be made.
     Io(std::io::Error),
+    /// The process of the instance could not open it, and has said why.
+    Process(String),
 }
 
 impl fmt::Display for InstanceError {
@@ -39,6 +41,7 @@ impl fmt::Display for InstanceError {
                 "a part of transaction {id}, which was prepared before a crash, cannot be prepared again: {refusal}"
             ),
             InstanceError::Io(error) => write!(f, "an instance cannot be started: {error}"),
+            InstanceError::Process(message) => f.write_str(message),
         }
     }
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use ensilo_sync::cpu_relax;
 
+use super::client::{ClientEnd, Order, Reply};
 use super::links::{Links, read_messages};
-use super::load::{Load, RunningLoad};
+use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
 use super::store::{InstanceStore, Recovered};
 use super::wake::Wake;
@@ -27,45 +28,75 @@ const NAP_MAX: Duration = Duration::from_millis(1);
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
 
-/// The channels of a worker, by the site that each leads to.
-pub(crate) type WorkerChannels = Vec<(SiteId, Box<dyn Channel>)>;
-
 /// What is done with the outcome of a transaction.
 pub(crate) type Answer = Box<dyn FnOnce(Outcome) + Send>;
+
+/// What is done with the outcome of a load.
+pub(crate) type LoadAnswer = Box<dyn FnOnce(ensilo::Result<LoadReport>) + Send>;
 
 /// What a worker is to do.
 pub(crate) enum Submission {
     /// Begin a transaction.
     Transaction(Request, Answer),
     /// Make transactions itself.
-    Load(Load),
+    Load(Load, LoadAnswer),
+    /// Reach this site through this channel from now on.
+    Link(SiteId, Box<dyn Channel>),
+    /// Serve a client outside of the process.
+    Client(Box<dyn Channel>),
+}
+
+/// Who gets the outcome of a transaction.
+enum AnswerTo {
+    Caller(Answer),
+    /// One of the clients, and the number of its order.
+    Client(usize, u64),
+}
+
+/// Who gets the outcome of a load.
+enum LoadAnswerTo {
+    Caller(LoadAnswer),
+    Client(usize, u64),
 }
 
 /// See the module's documentation.
 pub(crate) struct Worker<P: Program> {
     site: Site<InstanceStore<P>>,
     store: InstanceStore<P>,
+    own: SiteId,
+    program: Arc<P>,
     links: Links,
     peers: Vec<SiteId>,
+    clients: Vec<Option<ClientEnd>>,
     submissions: Receiver<Submission>,
-    /// How the outcomes of transactions are answered that have not ended.
-    answers: BTreeMap<DistributedId, Answer>,
-    load: Option<RunningLoad>,
+    /// Who gets the outcomes of transactions that have not ended.
+    answers: BTreeMap<DistributedId, AnswerTo>,
+    load: Option<(RunningLoad, LoadAnswerTo)>,
     wake: Arc<Wake>,
     messages: Vec<u8>,
 }
 
 impl<P: Program> Worker<P> {
     pub(crate) fn new(
+        (own, program): (SiteId, Arc<P>),
         site: Site<InstanceStore<P>>,
         store: InstanceStore<P>,
-        channels: WorkerChannels,
         (submissions, wake): (Receiver<Submission>, Arc<Wake>),
     ) -> Self {
-        let links = Links::new(channels);
-        let peers = links.sites();
-        let (answers, load, messages) = (BTreeMap::new(), None, Vec::new());
-        Worker { site, store, links, peers, submissions, answers, load, wake, messages }
+        Worker {
+            site,
+            store,
+            own,
+            program,
+            links: Links::default(),
+            peers: Vec::new(),
+            clients: Vec::new(),
+            submissions,
+            answers: BTreeMap::new(),
+            load: None,
+            wake,
+            messages: Vec::new(),
+        }
     }
 
     /// Serves until `stops`, and nothing is under way any more that began here.
@@ -112,7 +143,8 @@ impl<P: Program> Worker<P> {
         }
         let now = Instant::now();
         let mut has_come = self.receive_all(now)?;
-        has_come |= self.begin_submitted(now);
+        has_come |= self.take_submissions(now);
+        has_come |= self.serve_clients(now);
         self.go_on_with_load(now);
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
@@ -120,26 +152,103 @@ impl<P: Program> Worker<P> {
             self.answer(id, outcome, now);
         }
         self.links.flush();
+        self.flush_clients();
         Ok(has_come)
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome, now: Instant) {
         let outcome = match &mut self.load {
-            Some(load) => load.end(id, outcome, now),
+            Some((load, _)) => load.end(id, outcome, now),
             None => Some(outcome),
         };
-        if let (Some(outcome), Some(answer)) = (outcome, self.answers.remove(&id)) {
-            answer(outcome);
+        let Some(outcome) = outcome else { return };
+        match self.answers.remove(&id) {
+            Some(AnswerTo::Caller(answer)) => answer(outcome),
+            Some(AnswerTo::Client(client, number)) => self.reply(client, number, &Reply::Ended(outcome)),
+            None => {}
+        }
+    }
+
+    /// Replies to a client, if it is still there.
+    fn reply(&mut self, client: usize, number: u64, reply: &Reply) {
+        if let Some(client) = &mut self.clients[client] {
+            client.send(number, reply);
+        }
+    }
+
+    fn begin(&mut self, request: &Request, now: Instant, answer: AnswerTo) {
+        let id = self.site.begin(Io { store: &mut self.store, outbox: &mut self.links, now }, request);
+        self.answers.insert(id, answer);
+    }
+
+    fn begin_load(&mut self, load: &Load, now: Instant, answer: LoadAnswerTo) {
+        match self.program.requests(self.own, &load.description) {
+            Ok(source) => self.load = Some((RunningLoad::new(load, source, now), answer)),
+            Err(error) => self.answer_load(answer, Err(error)),
+        }
+    }
+
+    fn answer_load(&mut self, answer: LoadAnswerTo, made: ensilo::Result<LoadReport>) {
+        match (answer, made) {
+            (LoadAnswerTo::Caller(answer), made) => answer(made),
+            (LoadAnswerTo::Client(client, number), Ok(made)) => {
+                self.reply(client, number, &Reply::Made(made.to_counts()));
+            }
+            (LoadAnswerTo::Client(client, number), Err(error)) => {
+                self.reply(client, number, &Reply::Refused(error.to_string()));
+            }
         }
     }
 
     fn go_on_with_load(&mut self, now: Instant) {
         let Worker { site, store, links, load, .. } = self;
-        let Some(running) = load else { return };
+        let Some((running, _)) = load else { return };
         running.begin_more(now, |request| site.begin(Io { store, outbox: links, now }, request));
-        if running.has_ended(now) {
-            *load = None;
+        if let Some(report) = running.report(now)
+            && let Some((_, answer)) = load.take()
+        {
+            self.answer_load(answer, Ok(report));
         }
+    }
+
+    fn serve_clients(&mut self, now: Instant) -> bool {
+        let mut has_come = false;
+        for at in 0..self.clients.len() {
+            while let Some(client) = &mut self.clients[at] {
+                match client.receive() {
+                    Ok(Some((number, order))) => {
+                        has_come = true;
+                        self.carry_out(order, now, (at, number));
+                    }
+                    Ok(None) => break,
+                    // One that is gone, or sends nonsense, gets no answers.
+                    Err(_) => self.clients[at] = None,
+                }
+            }
+        }
+        has_come
+    }
+
+    fn carry_out(&mut self, order: Order, now: Instant, (client, number): (usize, u64)) {
+        match order {
+            Order::Begin(request) => self.begin(&request, now, AnswerTo::Client(client, number)),
+            Order::Load(load) => self.begin_load(&load, now, LoadAnswerTo::Client(client, number)),
+        }
+    }
+
+    fn flush_clients(&mut self) {
+        for client in &mut self.clients {
+            if client.as_mut().is_some_and(|client| client.flush().is_err()) {
+                *client = None;
+            }
+        }
+    }
+
+    /// Reaches a site through a channel.
+    fn link(&mut self, site: SiteId, channel: Box<dyn Channel>, now: Instant) {
+        self.links.set(site, channel);
+        self.peers = self.links.sites();
+        self.site.meet(Io { store: &mut self.store, outbox: &mut self.links, now }, site);
     }
 
     fn receive_all(&mut self, now: Instant) -> Result<bool, Failed> {
@@ -168,19 +277,20 @@ impl<P: Program> Worker<P> {
         received
     }
 
-    fn begin_submitted(&mut self, now: Instant) -> bool {
-        let mut has_begun = false;
+    fn take_submissions(&mut self, now: Instant) -> bool {
+        let mut has_come = false;
         while let Ok(submission) = self.submissions.try_recv() {
-            has_begun = true;
+            has_come = true;
             match submission {
                 Submission::Transaction(request, answer) => {
-                    let io = Io { store: &mut self.store, outbox: &mut self.links, now };
-                    self.answers.insert(self.site.begin(io, &request), answer);
+                    self.begin(&request, now, AnswerTo::Caller(answer))
                 }
-                Submission::Load(load) => self.load = Some(RunningLoad::new(load)),
+                Submission::Load(load, answer) => self.begin_load(&load, now, LoadAnswerTo::Caller(answer)),
+                Submission::Link(site, channel) => self.link(site, channel, now),
+                Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
             }
         }
-        has_begun
+        has_come
     }
 }
 

@@ -1,0 +1,112 @@
+//! How a worker is told from outside of its process what to do.
+//!
+//! A message may be longer than one of a channel: it goes in pieces, of which each but the last one says that more come.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::load::{Load, LoadCounts};
+use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use crate::commit::{Outcome, Request};
+
+/// What a client asks of a worker. The answer has the same number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Begin a transaction.
+    Begin(Request),
+    /// Make transactions.
+    Load(Load),
+}
+
+/// What a worker answers to an [`Order`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// The outcome of a transaction.
+    Ended(Outcome),
+    /// What became of the transactions that it has made.
+    Made(LoadCounts),
+    /// The program makes none.
+    Refused(String),
+}
+
+/// Says that more pieces come, or that this is the last one.
+const MORE: u8 = 1;
+const LAST: u8 = 0;
+
+/// One end of the channel between a client and a worker.
+#[derive(Debug)]
+pub(crate) struct ClientEnd {
+    channel: Box<dyn Channel>,
+    unsent: VecDeque<Vec<u8>>,
+    piece: Vec<u8>,
+    /// Whether `piece` has come and was not looked at.
+    has_piece: bool,
+    /// The pieces of a message whose last one has not come.
+    received: Vec<u8>,
+}
+
+impl ClientEnd {
+    pub(crate) fn new(channel: Box<dyn Channel>) -> Self {
+        ClientEnd {
+            channel,
+            unsent: VecDeque::new(),
+            piece: Vec::new(),
+            has_piece: false,
+            received: Vec::new(),
+        }
+    }
+
+    /// Sends a message, or keeps it to be [sent](Self::flush).
+    pub(crate) fn send<M: Serialize>(&mut self, number: u64, message: &M) {
+        let Ok(bytes) = postcard::to_allocvec(&(number, message)) else {
+            unreachable!("a message has bytes");
+        };
+        let pieces = bytes.chunks(MESSAGE_BYTES_MAX - 1);
+        let count = pieces.len();
+        self.unsent.extend(pieces.enumerate().map(|(at, piece)| {
+            let more = if at + 1 < count { MORE } else { LAST };
+            [&[more], piece].concat()
+        }));
+    }
+
+    /// Sends what there is room for.
+    pub(crate) fn flush(&mut self) -> Result<(), ChannelError> {
+        while let Some(piece) = self.unsent.front() {
+            match self.channel.send(piece, Some(Instant::now())) {
+                Ok(()) => drop(self.unsent.pop_front()),
+                Err(ChannelError::TimedOut) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next message, if one has come as a whole.
+    pub(crate) fn receive<M: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<(u64, M)>, ChannelError> {
+        while std::mem::take(&mut self.has_piece) || self.channel.try_receive(&mut self.piece)? {
+            let Some((more, piece)) = self.piece.split_first() else {
+                return Err(ChannelError::Nonsense("a piece of a message is empty"));
+            };
+            self.received.extend_from_slice(piece);
+            if *more == LAST {
+                let message = postcard::from_bytes(&self.received);
+                self.received.clear();
+                return message.map(Some).map_err(|_| ChannelError::Nonsense("it is no message of a client"));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds out whether the other end is gone, and nothing is left to receive.
+    pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
+        if self.has_piece {
+            return Ok(());
+        }
+        match self.channel.receive(&mut self.piece, Some(Instant::now())) {
+            Err(ChannelError::TimedOut) => Ok(()),
+            received => received.map(|()| self.has_piece = true),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! An instance whose workers run in this process.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fmt, io};
+
+use ensilo::{Database, Options};
+use serde::{Deserialize, Serialize};
+
+use crate::binding::bind_this_thread;
+use crate::channel::{ChannelKind, connect};
+use crate::commit::{DistributedId, Failed, Site, SiteId};
+use crate::instance::{
+    Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Wake, Worker,
+};
+use crate::placement::InstancePlace;
+
+/// How long a site waits for another one before it asks again, or gives up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What an instance needs to know of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InstanceOptions {
+    pub(crate) place: Place,
+    pub(crate) cpus: InstancePlace,
+    pub(crate) workers: u16,
+    pub(crate) channel: ChannelKind,
+    /// The instance's own directory; `None` in memory.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// See the module's documentation.
+pub(crate) struct LocalInstance<P> {
+    pub(crate) db: Database,
+    pub(crate) program: Arc<P>,
+    channel: ChannelKind,
+    workers: Vec<LocalWorker>,
+    stops: Arc<AtomicBool>,
+}
+
+/// A worker that runs.
+struct LocalWorker {
+    submissions: Mutex<Sender<Submission>>,
+    wake: Arc<Wake>,
+    thread: Option<JoinHandle<Result<(), Failed>>>,
+}
+
+/// A worker that is about to run.
+struct Prepared<P: Program> {
+    own: SiteId,
+    program: Arc<P>,
+    site: Site<InstanceStore<P>>,
+    store: InstanceStore<P>,
+    wake: Arc<Wake>,
+    recovered: Recovered,
+}
+
+impl<P: Program> LocalInstance<P> {
+    /// Opens an instance, prepares again what was prepared before a crash, and starts its workers.
+    pub(crate) fn open(options: &InstanceOptions, database: Options) -> Result<Self, InstanceError> {
+        let db = match &options.directory {
+            Some(directory) => database.open(directory)?,
+            None => database.in_memory()?,
+        };
+        let program = Arc::new(P::open(&db, options.place)?);
+        let prepared = prepare_workers(options, &db, &program)?;
+        let stops = Arc::new(AtomicBool::new(false));
+        let mut instance =
+            LocalInstance { db, program, channel: options.channel, workers: Vec::new(), stops };
+        for worker in prepared {
+            let running = worker.start(&options.cpus, &instance.stops)?;
+            instance.workers.push(running);
+        }
+        Ok(instance)
+    }
+
+    /// Has a worker do something. One that has ended drops it.
+    pub(crate) fn submit(&self, worker: u16, submission: Submission) {
+        self.workers[usize::from(worker)].submit(submission);
+    }
+
+    /// Has a worker reach another site over a socket, once the other end does the same.
+    pub(crate) fn link(&self, worker: u16, site: SiteId, end: UnixStream) -> io::Result<()> {
+        let channel = connect(self.channel, end).map_err(io::Error::other)?;
+        self.submit(worker, Submission::Link(site, channel));
+        Ok(())
+    }
+
+    /// Has a worker serve a client over a socket, once the other end does the same.
+    pub(crate) fn serve(&self, worker: u16, end: UnixStream) -> io::Result<()> {
+        let channel = connect(self.channel, end).map_err(io::Error::other)?;
+        self.submit(worker, Submission::Client(channel));
+        Ok(())
+    }
+
+    /// Has the workers end when nothing is under way any more.
+    pub(crate) fn stop(&self) {
+        // Release: what was done before.
+        self.stops.store(true, Ordering::Release);
+        self.workers.iter().for_each(|worker| worker.wake.wake());
+    }
+
+    /// Waits for the workers to end.
+    pub(crate) fn join(&mut self) {
+        for thread in self.workers.iter_mut().filter_map(|worker| worker.thread.take()) {
+            // One that has failed has said so to those who asked it for something.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn prepare_workers<P: Program>(
+    options: &InstanceOptions,
+    db: &Database,
+    program: &Arc<P>,
+) -> Result<Vec<Prepared<P>>, InstanceError> {
+    let (mut notes, found) = match options.directory {
+        Some(_) => {
+            let (notes, found) = Notes::open(db, options.place, options.workers)?;
+            (notes.into_iter().map(Some).collect(), found)
+        }
+        None => (Vec::new(), Found::default()),
+    };
+    notes.resize_with(options.workers.into(), || None);
+    let mut prepared = Vec::new();
+    for (worker, notes) in (0..).zip(notes) {
+        let (own, wake) = (SiteId { instance: options.place.instance, worker }, Arc::new(Wake::default()));
+        let waker = Waker::from(Arc::clone(&wake));
+        let mut store = InstanceStore::new(db.clone(), Arc::clone(program), notes, waker);
+        let is_own = |id: &DistributedId| id.coordinator.worker % options.workers == worker;
+        let recovered = store.recover(&found, is_own)?;
+        let site = Site::new(own, found.incarnation, PATIENCE);
+        prepared.push(Prepared { own, program: Arc::clone(program), site, store, wake, recovered });
+    }
+    Ok(prepared)
+}
+
+impl<P: Program> Prepared<P> {
+    fn start(self, cpus: &InstancePlace, stops: &Arc<AtomicBool>) -> Result<LocalWorker, InstanceError> {
+        let Prepared { own, program, site, store, wake, recovered } = self;
+        let (sender, submissions) = mpsc::channel();
+        let (bound, is_bound) = mpsc::channel();
+        let (cpus, stops, own_wake) = (cpus.clone(), Arc::clone(stops), Arc::clone(&wake));
+        let run = move || {
+            let is_bound = bind_this_thread(&cpus, own.worker.into());
+            let may_run = is_bound.is_ok();
+            // Whoever starts it waits for this.
+            let _ = bound.send(is_bound);
+            if !may_run {
+                return Ok(());
+            }
+            Worker::new((own, program), site, store, (submissions, wake)).run(recovered, &stops)
+        };
+        let name = format!("island-{own}");
+        let thread = thread::Builder::new().name(name).spawn(run).map_err(InstanceError::Io)?;
+        wait_until_bound(&is_bound)?;
+        Ok(LocalWorker { submissions: Mutex::new(sender), wake: own_wake, thread: Some(thread) })
+    }
+}
+
+fn wait_until_bound(is_bound: &Receiver<Result<(), crate::BindError>>) -> Result<(), InstanceError> {
+    let ended = || InstanceError::Io(io::Error::other("a worker has ended at its start"));
+    let bound = is_bound.recv().map_err(|_| ended())?;
+    bound.map_err(|error| InstanceError::Io(io::Error::other(error)))
+}
+
+impl LocalWorker {
+    fn submit(&self, submission: Submission) {
+        // A worker that has ended drops it, and with it whoever waits for the answer.
+        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
+        self.wake.wake();
+    }
+}
+
+impl<P> fmt::Debug for LocalInstance<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalInstance").field("db", &self.db).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,227 @@
+//! Instances that have a process each, and are started again when they die.
+
+use std::fmt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use super::local::InstanceOptions;
+use super::remote::{Client, ClientEnded, ClientSubmitter, InstanceProcess};
+use crate::commit::{Outcome, Refusal, RefusalReason, SiteId};
+use crate::instance::{InstanceError, Submission, Wake};
+
+/// How long instances may take to end what is under way.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often an instance that dies is started again before it counts as dead for good, and the pause before each time.
+const STARTS_MAX: u32 = 5;
+const PAUSE_BEFORE_START: Duration = Duration::from_millis(100);
+
+/// Returns the command that starts an instance.
+pub(crate) type MakeCommand = Box<dyn Fn() -> Command + Send + Sync>;
+
+/// See the module's documentation.
+pub(crate) struct Processes {
+    shared: Arc<Shared>,
+    /// By instance, by worker.
+    submitters: Vec<Vec<ClientSubmitter>>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    options: Vec<InstanceOptions>,
+    command: MakeCommand,
+    started: Mutex<Vec<Started>>,
+    stops: AtomicBool,
+}
+
+struct Started {
+    process: InstanceProcess,
+    /// How often it was started.
+    count: u32,
+}
+
+impl Processes {
+    /// Starts all instances.
+    pub(crate) fn start(options: Vec<InstanceOptions>, command: MakeCommand) -> Result<Self, InstanceError> {
+        let mut started = Vec::new();
+        for instance in &options {
+            started.push(Started { process: InstanceProcess::start(command(), instance)?, count: 1 });
+        }
+        let shared = Arc::new(Shared {
+            options,
+            command,
+            started: Mutex::new(started),
+            stops: AtomicBool::new(false),
+        });
+        let mut processes =
+            Processes { shared: Arc::clone(&shared), submitters: Vec::new(), clients: Vec::new() };
+        for first in 0..shared.options.len() {
+            for second in first + 1..shared.options.len() {
+                shared.link(&shared.started(), first, second).map_err(InstanceError::Io)?;
+            }
+            processes.start_clients(first).map_err(InstanceError::Io)?;
+        }
+        Ok(processes)
+    }
+
+    /// Has a worker of an instance do something.
+    pub(crate) fn submit(&self, site: SiteId, submission: Submission) {
+        self.submitters[usize::from(site.instance)][usize::from(site.worker)].submit(submission);
+    }
+
+    /// Returns the number of an instance's process.
+    pub(crate) fn process_id(&self, instance: u16) -> u32 {
+        self.shared.started()[usize::from(instance)].process.id()
+    }
+
+    fn start_clients(&mut self, instance: usize) -> io::Result<()> {
+        let mut submitters = Vec::new();
+        for worker in 0..self.shared.options[instance].workers {
+            let (sender, submissions) = mpsc::channel();
+            let wake = Arc::new(Wake::default());
+            let client = Client::new(Arc::clone(&wake));
+            let shared = Arc::clone(&self.shared);
+            let run = move || run_client(&shared, (instance, worker), client, &submissions);
+            let thread = thread::Builder::new().name(format!("client-{instance}.{worker}")).spawn(run)?;
+            self.clients.push(thread);
+            submitters.push(ClientSubmitter { submissions: Mutex::new(sender), wake });
+        }
+        self.submitters.push(submitters);
+        Ok(())
+    }
+}
+
+/// Talks to a worker of an instance, in one process of it after the other.
+fn run_client(
+    shared: &Shared,
+    (instance, worker): (usize, u16),
+    mut client: Client,
+    submissions: &Receiver<Submission>,
+) {
+    let mut dead = 0;
+    let reason = loop {
+        match shared.reach(instance, worker, dead, &mut client) {
+            Ok(count) => dead = count,
+            Err(error) => break error.to_string(),
+        }
+        if client.run(submissions) == ClientEnded::Stopped {
+            return;
+        }
+    };
+    for submission in submissions {
+        refuse(submission, &reason);
+    }
+}
+
+/// Answers that an instance is dead for good.
+fn refuse(submission: Submission, reason: &str) {
+    match submission {
+        Submission::Transaction(_, answer) => {
+            let message = format!("the instance cannot be started again: {reason}");
+            answer(Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message)));
+        }
+        Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
+        Submission::Link(..) | Submission::Client(..) => {}
+    }
+}
+
+impl Shared {
+    fn started(&self) -> MutexGuard<'_, Vec<Started>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a client talk to an instance. Of the processes that were started for it so many are dead: where there was no other one, it is started again.
+    /// Returns which one of its processes it is.
+    fn reach(
+        &self,
+        instance: usize,
+        worker: u16,
+        dead: u32,
+        client: &mut Client,
+    ) -> Result<u32, InstanceError> {
+        let (end, count) = {
+            let mut started = self.started();
+            if started[instance].count <= dead {
+                self.start_again(&mut started, instance)?;
+            }
+            let (end, theirs) = UnixStream::pair().map_err(InstanceError::Io)?;
+            // One that is dead by now is found out about by the channel.
+            let _ = started[instance].process.serve(worker, &theirs);
+            (end, started[instance].count)
+        };
+        // One that is dead by now is found out about when it is used.
+        let _ = client.connect(&self.options[instance], end);
+        Ok(count)
+    }
+
+    fn start_again(&self, started: &mut [Started], instance: usize) -> Result<(), InstanceError> {
+        let mut attempts = 0;
+        loop {
+            // Acquire: what whoever stops has done before.
+            if self.stops.load(Ordering::Acquire) {
+                return Err(InstanceError::Process("the islands are closed".to_owned()));
+            }
+            thread::sleep(PAUSE_BEFORE_START);
+            attempts += 1;
+            started[instance].process.end();
+            match InstanceProcess::start((self.command)(), &self.options[instance]) {
+                Ok(process) => {
+                    let Started { process: before, count } = &mut started[instance];
+                    *before = process;
+                    *count += 1;
+                    break;
+                }
+                Err(error) if attempts == STARTS_MAX => return Err(error),
+                Err(_) => {}
+            }
+        }
+        for other in (0..self.options.len()).filter(|other| *other != instance) {
+            // Where one is dead by now, it is linked when it comes back.
+            let _ = self.link(started, instance, other);
+        }
+        Ok(())
+    }
+
+    /// Links the workers of two instances.
+    fn link(&self, started: &[Started], first: usize, second: usize) -> io::Result<()> {
+        let site = |instance: usize, worker| SiteId { instance: instance as u16, worker };
+        for worker in 0..self.options[first].workers.min(self.options[second].workers) {
+            let (here, there) = UnixStream::pair()?;
+            started[first].process.link(worker, site(second, worker), &here)?;
+            started[second].process.link(worker, site(first, worker), &there)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // Release: what was done before.
+        self.shared.stops.store(true, Ordering::Release);
+        for submitter in mem::take(&mut self.submitters).into_iter().flatten() {
+            let ClientSubmitter { submissions, wake } = submitter;
+            drop(submissions);
+            wake.wake();
+        }
+        for client in self.clients.drain(..) {
+            // One that has panicked has answered nobody, which they have found out.
+            let _ = client.join();
+        }
+        let mut started = self.shared.started();
+        started.iter().for_each(|started| started.process.stop());
+        let deadline = Instant::now() + STOP_PATIENCE;
+        started.iter_mut().for_each(|started| started.process.wait(deadline));
+    }
+}
+
+impl fmt::Debug for Processes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Processes").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}

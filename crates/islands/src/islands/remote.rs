@@ -1,0 +1,257 @@
+//! An instance that has a process of its own, seen from the process that has started it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ensilo::Error;
+
+use super::control::{self, Control};
+use super::local::InstanceOptions;
+use super::process::VARIABLE;
+use crate::channel::{ChannelError, connect};
+use crate::commit::{Outcome, SiteId};
+use crate::instance::{
+    Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, Submission, Wake,
+};
+
+/// How long a client that finds nothing to do sleeps, at most: what comes through its channels does not wake it.
+const NAP_MIN: Duration = Duration::from_micros(20);
+const NAP_MAX: Duration = Duration::from_millis(1);
+
+/// How often it looks again before it sleeps.
+const LOOKS: u32 = 2000;
+
+/// How often it finds out whether the instance is gone.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The process of an instance.
+#[derive(Debug)]
+pub(crate) struct InstanceProcess {
+    child: Child,
+    control: UnixStream,
+}
+
+impl InstanceProcess {
+    /// Starts the process of an instance, and waits until the instance is open.
+    pub(crate) fn start(mut command: Command, options: &InstanceOptions) -> Result<Self, InstanceError> {
+        let (control, theirs) = UnixStream::pair().map_err(InstanceError::Io)?;
+        command.env(VARIABLE, options.place.instance.to_string()).stdin(OwnedFd::from(theirs));
+        let child = command.spawn().map_err(InstanceError::Io)?;
+        // The command has the other end as well.
+        drop(command);
+        let mut process = InstanceProcess { child, control };
+        match process.open(options) {
+            Ok(()) => Ok(process),
+            Err(error) => {
+                process.end();
+                Err(error)
+            }
+        }
+    }
+
+    fn open(&self, options: &InstanceOptions) -> Result<(), InstanceError> {
+        control::send(&self.control, &Control::Open(Box::new(options.clone())), None)
+            .map_err(InstanceError::Io)?;
+        match control::receive(&self.control).map_err(InstanceError::Io)? {
+            (Control::Opened, _) => Ok(()),
+            (Control::Refused(message), _) => Err(InstanceError::Process(message)),
+            _ => Err(InstanceError::Process("it has not said whether it is open".to_owned())),
+        }
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has a worker reach another site over a socket.
+    pub(crate) fn link(&self, worker: u16, site: SiteId, end: &UnixStream) -> io::Result<()> {
+        control::send(&self.control, &Control::Link { worker, site }, Some(end.as_fd()))
+    }
+
+    /// Has a worker serve a client over a socket.
+    pub(crate) fn serve(&self, worker: u16, end: &UnixStream) -> io::Result<()> {
+        control::send(&self.control, &Control::Client { worker }, Some(end.as_fd()))
+    }
+
+    /// Returns whether the process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks the process to end when nothing is under way.
+    pub(crate) fn stop(&self) {
+        // One that is gone has stopped.
+        let _ = control::send(&self.control, &Control::Stop, None);
+    }
+
+    /// Waits until the process has ended, or until the deadline, and ends it then.
+    pub(crate) fn wait(&mut self, deadline: Instant) {
+        while !self.has_ended() && Instant::now() < deadline {
+            std::thread::sleep(NAP_MAX);
+        }
+        self.end();
+    }
+
+    /// Ends the process, if it has not ended.
+    pub(crate) fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Talks to one worker of an instance that has a process of its own.
+pub(crate) struct Client {
+    end: Option<ClientEnd>,
+    waiting: BTreeMap<u64, Waiting>,
+    next_number: u64,
+    wake: Arc<Wake>,
+    checked: Instant,
+}
+
+enum Waiting {
+    Transaction(Answer),
+    Load(LoadAnswer),
+}
+
+/// Why a client has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ClientEnded {
+    /// Nobody can submit anything any more, and everything is answered.
+    Stopped,
+    /// The instance is gone. What was under way has an unknown outcome.
+    InstanceIsGone,
+}
+
+impl Client {
+    pub(crate) fn new(wake: Arc<Wake>) -> Self {
+        Client { end: None, waiting: BTreeMap::new(), next_number: 0, wake, checked: Instant::now() }
+    }
+
+    /// Talks to a worker through this channel from now on.
+    pub(crate) fn connect(&mut self, options: &InstanceOptions, end: UnixStream) -> Result<(), ChannelError> {
+        self.end = Some(ClientEnd::new(connect(options.channel, end)?));
+        Ok(())
+    }
+
+    /// Passes on what is submitted, and what comes back.
+    pub(crate) fn run(&mut self, submissions: &Receiver<Submission>) -> ClientEnded {
+        let (mut looks, mut nap) = (0, NAP_MIN);
+        loop {
+            match self.turn(submissions) {
+                Ok(Turn::SomethingHasCome) => (looks, nap) = (0, NAP_MIN),
+                Ok(Turn::Nothing) if looks < LOOKS => {
+                    looks += 1;
+                    ensilo_sync::cpu_relax();
+                }
+                Ok(Turn::Nothing) => {
+                    self.wake.sleep(nap);
+                    nap = NAP_MAX.min(2 * nap);
+                }
+                Ok(Turn::Stopped) => return ClientEnded::Stopped,
+                Err(_) => {
+                    self.end = None;
+                    std::mem::take(&mut self.waiting).into_values().for_each(Waiting::give_up);
+                    return ClientEnded::InstanceIsGone;
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, submissions: &Receiver<Submission>) -> Result<Turn, ChannelError> {
+        self.wake.take();
+        let Some(end) = &mut self.end else { return Err(ChannelError::Closed) };
+        let mut has_come = false;
+        let is_open = loop {
+            match submissions.try_recv() {
+                Ok(submission) => {
+                    has_come = true;
+                    if let Some((order, waiting)) = order_of(submission) {
+                        end.send(self.next_number, &order);
+                        self.waiting.insert(self.next_number, waiting);
+                        self.next_number += 1;
+                    }
+                }
+                Err(TryRecvError::Empty) => break true,
+                Err(TryRecvError::Disconnected) => break false,
+            }
+        };
+        end.flush()?;
+        while let Some((number, reply)) = end.receive::<Reply>()? {
+            has_come = true;
+            if let Some(waiting) = self.waiting.remove(&number) {
+                waiting.answer(reply);
+            }
+        }
+        if self.checked.elapsed() > CHECK_INTERVAL {
+            end.check()?;
+            self.checked = Instant::now();
+        }
+        let is_over = !is_open && self.waiting.is_empty();
+        Ok(if is_over {
+            Turn::Stopped
+        } else if has_come {
+            Turn::SomethingHasCome
+        } else {
+            Turn::Nothing
+        })
+    }
+}
+
+enum Turn {
+    SomethingHasCome,
+    Nothing,
+    Stopped,
+}
+
+/// Returns what a submission orders, and who waits for that. Links are made by other ways.
+fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
+    match submission {
+        Submission::Transaction(request, answer) => {
+            Some((Order::Begin(request), Waiting::Transaction(answer)))
+        }
+        Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
+        Submission::Link(..) | Submission::Client(..) => None,
+    }
+}
+
+impl Waiting {
+    fn answer(self, reply: Reply) {
+        match (self, reply) {
+            (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
+            (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
+            (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
+            // A reply of another kind is none.
+            (waiting, _) => waiting.give_up(),
+        }
+    }
+
+    fn give_up(self) {
+        let message = "the instance has ended before it answered";
+        match self {
+            Waiting::Transaction(answer) => answer(Outcome::Unknown(message.to_owned())),
+            Waiting::Load(answer) => answer(Err(Error::rollback(message))),
+        }
+    }
+}
+
+/// The sender of submissions to a client, and what wakes it.
+pub(crate) struct ClientSubmitter {
+    pub(crate) submissions: Mutex<Sender<Submission>>,
+    pub(crate) wake: Arc<Wake>,
+}
+
+impl ClientSubmitter {
+    pub(crate) fn submit(&self, submission: Submission) {
+        // One that has ended drops it, and with it whoever waits for the answer.
+        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
+        self.wake.wake();
+    }
+}

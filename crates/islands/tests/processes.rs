@@ -1,0 +1,148 @@
+//! Instances in processes of their own, which are killed while transactions run.
+//!
+//! This program is its own instances, so it has a `main` of its own.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bank;
+
+use std::collections::BTreeSet;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bank::{Bank, Part, options, site, transfer};
+use ensilo::Database;
+use ensilo_islands::commit::{Outcome, Request};
+use ensilo_islands::{ChannelKind, Islands, LoadTime, run_if_instance};
+
+const INSTANCES: usize = 3;
+
+/// How many processes are killed in all.
+const KILLS: usize = 12;
+
+fn main() -> ExitCode {
+    if let Some(ended) = run_if_instance::<Bank>(Database::options) {
+        return ended;
+    }
+    for kind in ChannelKind::all() {
+        processes_carry_out_transactions(kind);
+    }
+    what_was_answered_survives_killed_processes();
+    ExitCode::SUCCESS
+}
+
+fn this_program() -> Command {
+    Command::new(std::env::current_exe().unwrap())
+}
+
+/// What an instance says to a part alone.
+fn ask(islands: &Islands<Bank>, instance: u16, part: &Part) -> Vec<u8> {
+    let request = Request { local: Some(part.bytes()), remote: Vec::new() };
+    loop {
+        match islands.transact(instance, &request) {
+            Outcome::Committed { local: Some(reply), .. } => return reply,
+            // It was killed a moment ago.
+            Outcome::Unknown(_) => {}
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+}
+
+fn sum(islands: &Islands<Bank>) -> i64 {
+    let sum_at = |instance| i64::from_le_bytes(ask(islands, instance, &Part::Sum).try_into().unwrap());
+    (0..INSTANCES as u16).map(sum_at).sum()
+}
+
+fn numbers(islands: &Islands<Bank>, instance: u16) -> BTreeSet<u64> {
+    let bytes = ask(islands, instance, &Part::Numbers);
+    bytes.chunks(8).map(|number| u64::from_le_bytes(number.try_into().unwrap())).collect()
+}
+
+fn processes_carry_out_transactions(kind: ChannelKind) {
+    let islands = options(INSTANCES).channel(kind).processes(this_program).open::<Bank>().unwrap();
+    assert_ne!(islands.process_id(0), islands.process_id(1));
+    let outcome = islands.transact(2, &transfer(0, (1, 1), 5, None));
+    assert!(matches!(outcome, Outcome::Committed { .. }), "{kind}: {outcome:?}");
+    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(300) };
+    let report = islands.run_load(2, time, &[]).unwrap();
+    assert!(report.committed > 10, "{kind}: {report:?}");
+    assert_eq!(sum(&islands), 8000 * INSTANCES as i64);
+    // A reply of several pieces.
+    let fill = ask(&islands, 1, &Part::Fill { bytes: 100_000 });
+    assert_eq!(fill.len(), 100_000);
+}
+
+/// Each transaction moves money under a number of its own between two instances, both of which note the number.
+fn what_was_answered_survives_killed_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let open =
+        || options(INSTANCES).directory(directory.path()).processes(this_program).open::<Bank>().unwrap();
+    let islands = open();
+    let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (committed, aborted) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let move_money = |from: u16| {
+        while !stops.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let to = (from + 1 + (number % 2) as u16) % INSTANCES as u16;
+            let request = transfer(to, ((number % 8) as u32, (number / 8 % 8) as u32), 1, Some(number));
+            match islands.try_transact(from, &request) {
+                Outcome::Committed { .. } => committed.lock().unwrap().push((number, from, to)),
+                Outcome::Aborted(_) => aborted.lock().unwrap().push(number),
+                Outcome::Unknown(_) => {}
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let move_money = &move_money;
+        let froms = (0..INSTANCES as u16).chain(0..INSTANCES as u16);
+        let movers: Vec<_> = froms.map(|from| scope.spawn(move || move_money(from))).collect();
+        for kill in 0..KILLS {
+            let before = committed.lock().unwrap().len();
+            let begin = Instant::now();
+            // Something has been committed since the last one.
+            while committed.lock().unwrap().len() < before + 20 {
+                assert!(begin.elapsed() < Duration::from_secs(60), "nothing is committed after kill {kill}");
+                thread::sleep(Duration::from_millis(5));
+            }
+            // One at a time, and two at once.
+            for victim in [kill % INSTANCES, (kill + kill % 2) % INSTANCES] {
+                let process = islands.process_id(victim as u16).unwrap();
+                let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
+                assert!(killed.is_ok());
+            }
+        }
+        stops.store(true, Ordering::Relaxed);
+        movers.into_iter().for_each(|mover| mover.join().unwrap());
+    });
+    let (committed, aborted) = (committed.into_inner().unwrap(), aborted.into_inner().unwrap());
+    check(&islands, &committed, &aborted);
+    drop(islands);
+    // And after everything was closed.
+    check(&open(), &committed, &aborted);
+    assert!(committed.len() > KILLS * 10);
+    println!("{} were answered, {} aborted, of {}", committed.len(), aborted.len(), next.into_inner());
+}
+
+fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]) {
+    assert_eq!(sum(islands), 8000 * INSTANCES as i64);
+    let notes: Vec<BTreeSet<u64>> = (0..INSTANCES as u16).map(|at| numbers(islands, at)).collect();
+    for (number, from, to) in committed {
+        for instance in [from, to] {
+            assert!(notes[usize::from(*instance)].contains(number), "{number} is not at {instance}");
+        }
+    }
+    for number in aborted {
+        assert!(notes.iter().all(|notes| !notes.contains(number)), "{number} was aborted, and is there");
+    }
+    let all: BTreeSet<u64> = notes.iter().flatten().copied().collect();
+    for number in all {
+        let count = notes.iter().filter(|notes| notes.contains(&number)).count();
+        assert_eq!(count, 2, "{number} has happened at {count} instances");
+    }
+    // Locks that were left would show.
+    let everywhere: Vec<_> = (1..INSTANCES as u16).map(|at| (site(at), Part::Sum.bytes())).collect();
+    let outcome = islands.transact(0, &Request { local: Some(Part::Sum.bytes()), remote: everywhere });
+    assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+}
