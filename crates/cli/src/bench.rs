@@ -1,6 +1,7 @@
 //! `ensilo bench`: a workload, its report and its exit code.
 
 mod common;
+mod islands;
 mod stock;
 mod tpcc;
 mod tpcc_hybrid;
@@ -17,6 +18,7 @@ use ensilo_bench::{Benchmark, refusal, remove_temporary_files, run_and_crash, ru
 use crate::interrupt;
 use crate::output::{FAILED, complain, failed, say};
 use common::{Common, Format};
+pub(crate) use islands::{InstanceArguments, run_instance};
 
 /// Arguments of `ensilo bench`.
 #[derive(Debug, Args)]
@@ -39,6 +41,10 @@ enum Workload {
     TpceHybrid(tpce::HybridArguments),
     /// Reads and writes of single records by key
     Ycsb(ycsb::Arguments),
+    /// Reads or updates of some rows on several instances, of which a share is distributed (the islands paper's microbenchmark)
+    Micro(islands::MicroArguments),
+    /// A bank on several instances (TPC-B 2.0)
+    Tpcb(islands::TpcbArguments),
 }
 
 /// Runs the workload and writes its report to stdout.
@@ -50,12 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Tpce(tpce) => (&tpce.common, Benchmark::Tpce(tpce.options())),
         Workload::TpceHybrid(tpce) => (&tpce.common, Benchmark::Tpce(tpce.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
+        Workload::Micro(micro) => return islands::run_micro(micro),
+        Workload::Tpcb(tpcb) => return islands::run_tpcb(tpcb),
     };
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
         Workload::TpccHybrid(_) | Workload::Stock(_) => None,
         Workload::Tpce(_) | Workload::TpceHybrid(_) | Workload::Ycsb(_) => None,
+        Workload::Micro(_) | Workload::Tpcb(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);

@@ -49,6 +49,9 @@ enum Command {
     /// Look at a machine, and at where instances of a database would go on it.
     #[command(subcommand)]
     Islands(islands::IslandsCommand),
+    /// The process of an instance of `bench micro` or `bench tpcb`.
+    #[command(hide = true)]
+    Instance(bench::InstanceArguments),
     /// Look into the log of a database.
     #[command(subcommand)]
     Log(files::LogCommand),
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Figures(command) => figures::run(&command),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Islands(command) => islands::run(&command),
+        Command::Instance(arguments) => bench::run_instance(&arguments),
         Command::Log(command) => files::log(&command),
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),

@@ -1,4 +1,4 @@
-//! `ensilo islands`: topology, plan, channels.
+//! `ensilo islands`: topology, plan, channels; and workloads on instances.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -43,6 +43,42 @@ fn every_kind_of_channel_is_measured() {
     let cpus = cpus.join(",");
     let one = ["--kinds", "pipe", "--cpus", &cpus, "--message-bytes", "0", "--seconds", "0.05"];
     assert_eq!(expect_exit(0, &[&["islands", "channels"], &one[..]].concat(), &[]).lines().count(), 4);
+}
+
+#[test]
+fn workloads_run_on_instances_and_leave_consistent_rows() {
+    let time = ["--seconds", "0.3", "--warmup", "0.1"];
+    for run in [
+        &["micro", "--islands", "2", "--multisite", "50", "--update"][..],
+        &[
+            "micro",
+            "--islands",
+            "3",
+            "--threads",
+            "--channel",
+            "unix",
+            "--multisite",
+            "100",
+            "--placement",
+            "system",
+        ],
+        &["tpcb", "--islands", "2", "--accounts", "1000", "--channel", "pipe"],
+        &["tpcb", "--islands", "2", "--accounts", "1000", "--durable", "--width", "8"],
+        &["tpcb", "--islands", "1", "--workers", "2", "--accounts", "1000"],
+    ] {
+        let report = expect_exit(0, &[&["bench"], run, &time].concat(), &[]);
+        assert!(report.contains("the rows are consistent"), "{run:?}: {report}");
+    }
+    let json =
+        expect_exit(0, &[&["bench", "micro", "--islands", "2", "--format", "json"], &time[..]].concat(), &[]);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&report["islands"], &report["processes"]), (&2.into(), &true.into()));
+    assert!(report["throughput"].as_f64().unwrap() > 0.0, "{report}");
+    let few = expect_exit(1, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
+    assert!(few.contains("fewer islands or more rows"), "{few}");
+    expect_exit(2, &["bench", "tpcb", "--multisite", "101"], &[]);
+    let alone = expect_exit(1, &["instance", "micro"], &[]);
+    assert!(alone.contains("ensilo bench"), "{alone}");
 }
 
 #[test]

@@ -22,8 +22,10 @@ pub type RequestSource = Box<dyn FnMut() -> Request + Send>;
 /// What became of the transactions that workers have made themselves.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// How many have committed.
+    /// How many have committed in the time that counts.
     pub committed: u64,
+    /// How many have committed in all, before and after it as well.
+    pub committed_in_all: u64,
     /// How often one was aborted by a conflict, and tried again.
     pub retried: u64,
     /// How many were refused for good.
@@ -37,21 +39,28 @@ impl LoadReport {
         let Ok(nanos) = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS) else {
             unreachable!("the bounds are those that the histogram allows");
         };
-        LoadReport { committed: 0, retried: 0, rejected: 0, nanos }
+        LoadReport { committed: 0, committed_in_all: 0, retried: 0, rejected: 0, nanos }
     }
 
     /// Returns the report as numbers that can be sent.
     pub(crate) fn to_counts(&self) -> LoadCounts {
         let nanos =
             self.nanos.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value())).collect();
-        LoadCounts { committed: self.committed, retried: self.retried, rejected: self.rejected, nanos }
+        LoadCounts {
+            committed: self.committed,
+            committed_in_all: self.committed_in_all,
+            retried: self.retried,
+            rejected: self.rejected,
+            nanos,
+        }
     }
 
     /// Returns the report that these numbers are of.
     pub(crate) fn from_counts(counts: &LoadCounts) -> Self {
         let mut report = LoadReport::new();
-        (report.committed, report.retried, report.rejected) =
-            (counts.committed, counts.retried, counts.rejected);
+        report.committed = counts.committed;
+        report.committed_in_all = counts.committed_in_all;
+        (report.retried, report.rejected) = (counts.retried, counts.rejected);
         counts.nanos.iter().for_each(|(nanos, count)| report.nanos.saturating_record_n(*nanos, *count));
         report
     }
@@ -59,6 +68,7 @@ impl LoadReport {
     /// Adds what another worker has made.
     pub(crate) fn add(&mut self, other: &LoadReport) {
         self.committed += other.committed;
+        self.committed_in_all += other.committed_in_all;
         self.retried += other.retried;
         self.rejected += other.rejected;
         let added = self.nanos.add(&other.nanos);
@@ -70,6 +80,7 @@ impl LoadReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LoadCounts {
     committed: u64,
+    committed_in_all: u64,
     retried: u64,
     rejected: u64,
     /// Values of the histogram, and how often each was counted.
@@ -160,6 +171,7 @@ impl RunningLoad {
         match outcome {
             Outcome::Committed { .. } => {
                 self.report.committed += counts;
+                self.report.committed_in_all += 1;
                 if counts > 0 {
                     self.report.nanos.saturating_record(now.duration_since(made.begin).as_nanos() as u64);
                 }

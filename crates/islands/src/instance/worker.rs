@@ -149,16 +149,16 @@ impl<P: Program> Worker<P> {
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
             has_come = true;
-            self.answer(id, outcome, now);
+            self.answer(id, outcome);
         }
         self.links.flush();
         self.flush_clients();
         Ok(has_come)
     }
 
-    fn answer(&mut self, id: DistributedId, outcome: Outcome, now: Instant) {
+    fn answer(&mut self, id: DistributedId, outcome: Outcome) {
         let outcome = match &mut self.load {
-            Some((load, _)) => load.end(id, outcome, now),
+            Some((load, _)) => load.end(id, outcome, Instant::now()),
             None => Some(outcome),
         };
         let Some(outcome) = outcome else { return };

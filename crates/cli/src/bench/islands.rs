@@ -1,0 +1,174 @@
+//! `ensilo bench micro` and `ensilo bench tpcb`: workloads on several instances.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, value_parser};
+use ensilo::Database;
+use ensilo_bench::{TemporaryDirectory, temporary_root};
+use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
+use ensilo_islands_bench::{Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, Workload, run};
+
+use super::common::Format;
+use crate::output::{failed, say};
+use crate::seconds::{seconds_of_run, seconds_within};
+
+/// The instances, and how long they are measured.
+#[derive(Debug, Args)]
+pub(super) struct IslandsArguments {
+    /// How many instances: one for each core, cache (of the last level) or socket, one, or a number
+    #[arg(long, value_name = "core|cache|socket|one|N", default_value = "core")]
+    islands: Instances,
+
+    /// Whether the cores of an instance are close to each other (group), on as many sockets as it goes (spread), in pairs on sockets
+    /// (mix), or where the operating system puts them (system)
+    #[arg(long, value_name = "group|spread|mix|system", default_value_t = Placement::Group)]
+    placement: Placement,
+
+    /// What carries messages between instances
+    #[arg(long, value_name = "memory|unix|pipe|tcp", default_value_t = ChannelKind::Memory)]
+    channel: ChannelKind,
+
+    /// How many workers each instance has [default: one for each of its processors]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+
+    /// Instances are threads of one process, and have no process of their own each
+    #[arg(long)]
+    threads: bool,
+
+    /// Every answer waits until it is stored, in files in a temporary directory
+    #[arg(long)]
+    durable: bool,
+
+    /// How many transactions each worker has under way at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=4096))]
+    width: u16,
+
+    /// How long is measured, in seconds
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = seconds_of_run)]
+    seconds: f64,
+
+    /// How long runs before that, in seconds
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = |text: &str| seconds_within(text, 0.0..=3600.0))]
+    warmup: f64,
+
+    /// How the report is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MicroArguments {
+    #[command(flatten)]
+    islands: IslandsArguments,
+
+    /// How many rows of 250 bytes there are at all instances together
+    #[arg(long, value_name = "N", default_value_t = 240_000, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    rows: u64,
+
+    /// How many rows a transaction takes
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u64).range(1..=1000))]
+    rows_per_transaction: u64,
+
+    /// Transactions update their rows, and do not only read them
+    #[arg(long)]
+    update: bool,
+
+    /// How many of a hundred transactions take all rows but one from anywhere
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = value_parser!(u8).range(0..=100))]
+    multisite: u8,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TpcbArguments {
+    #[command(flatten)]
+    islands: IslandsArguments,
+
+    /// How many branches there are at all instances together [default: one for each worker]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=100_000))]
+    branches: Option<u64>,
+
+    /// How many accounts each branch has
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u64).range(1..=10_000_000))]
+    accounts: u64,
+
+    /// How many of a hundred transactions change a teller of another branch
+    #[arg(long, value_name = "PERCENT", default_value_t = 15, value_parser = value_parser!(u8).range(0..=100))]
+    multisite: u8,
+}
+
+/// The process of an instance; its standard input is the socket to the program that has started it
+#[derive(Debug, Args)]
+pub(crate) struct InstanceArguments {
+    /// What it runs.
+    program: InstanceProgram,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InstanceProgram {
+    Micro,
+    Tpcb,
+}
+
+/// Runs an instance in this process.
+pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
+    let ended = match arguments.program {
+        InstanceProgram::Micro => run_if_instance::<Micro>(Database::options),
+        InstanceProgram::Tpcb => run_if_instance::<Tpcb>(Database::options),
+    };
+    ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
+}
+
+pub(super) fn run_micro(arguments: &MicroArguments) -> ExitCode {
+    let MicroArguments { islands, rows, rows_per_transaction, update, multisite } = arguments;
+    let options = |_| MicroOptions {
+        rows: *rows,
+        rows_per_transaction: *rows_per_transaction,
+        updates: *update,
+        multisite_percent: *multisite,
+    };
+    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+pub(super) fn run_tpcb(arguments: &TpcbArguments) -> ExitCode {
+    let TpcbArguments { islands, branches, accounts, multisite } = arguments;
+    let options = |workers| TpcbOptions {
+        branches: branches.unwrap_or(workers),
+        accounts: *accounts,
+        multisite_percent: *multisite,
+    };
+    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+/// Runs the workload that there is for so many workers in all.
+fn run_workload<W: Workload>(
+    arguments: &IslandsArguments,
+    workload: impl FnOnce(u64) -> W,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let plan = Plan::new(&Topology::of_this_machine()?, arguments.islands, arguments.placement);
+    let cpus = plan.instances().iter().map(|place| place.cpus().len()).max().unwrap_or(1);
+    let workers = arguments.workers.map_or_else(|| u16::try_from(cpus.max(1)), Ok)?;
+    let workload = workload(u64::from(workers) * plan.instances().len() as u64);
+    let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.name().to_owned()]);
+    let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;
+    let options = RunOptions {
+        plan,
+        placement: arguments.placement,
+        workers,
+        channel: arguments.channel,
+        command: (!arguments.threads).then_some(command),
+        directory: directory.as_ref().map(|directory| directory.path().to_owned()),
+        width: arguments.width.into(),
+        time: LoadTime {
+            warmup: Duration::from_secs_f64(arguments.warmup),
+            measured: Duration::from_secs_f64(arguments.seconds),
+        },
+    };
+    let report = run(&workload, options)?;
+    match arguments.format {
+        Format::Text => say(format_args!("{report}")),
+        Format::Json => say(format_args!("{}", report.to_json())),
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The microbenchmark: transactions that read, or update, some rows.
+//!
+//! A site is the share of the rows that belongs to one worker. A local transaction takes its rows from the site of its worker; a multisite one takes one
+//! row from there, and the others from all rows.
+//!
+//! # Source
+//! Islands (VLDB Journal) §3.2.
+
+use std::collections::BTreeMap;
+
+use ensilo::{Columns, Database, Result, Row, Table, Transaction};
+use ensilo_islands::commit::{Request, SiteId};
+use ensilo_islands::{Place, Program, RequestSource};
+use serde::{Deserialize, Serialize};
+
+use crate::parts::{from_bytes, local, request, site_share, to_bytes};
+use crate::run::Workload;
+use crate::shares::{holder, share};
+
+/// Bytes of a row beside its key and its counter: a row has 250, as in the paper.
+const FILLER_BYTES: usize = 234;
+
+/// How many rows a transaction inserts while the instance is loaded.
+const ROWS_AT_ONCE: u64 = 1000;
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MicroOptions {
+    /// How many rows there are at all instances together.
+    pub rows: u64,
+    /// How many rows a transaction takes.
+    pub rows_per_transaction: u64,
+    /// Whether it updates them.
+    pub updates: bool,
+    /// How many of a hundred transactions are multisite.
+    pub multisite_percent: u8,
+}
+
+#[derive(Row)]
+#[row(table = "item")]
+struct Item {
+    #[row(key)]
+    id: u64,
+    count: u64,
+    filler: [u8; FILLER_BYTES],
+}
+
+#[derive(Columns)]
+#[columns(of = Item)]
+struct Count {
+    count: u64,
+}
+
+/// What a part does.
+#[derive(Serialize, Deserialize)]
+enum Part {
+    /// Inserts the rows from one to another.
+    Load(u64, u64),
+    Read(Vec<u64>),
+    Update(Vec<u64>),
+    Sum,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Micro {
+    items: Table<Item>,
+    place: Place,
+}
+
+impl Program for Micro {
+    fn open(db: &Database, place: Place) -> Result<Self> {
+        let items = match db.open_table() {
+            Err(ensilo::Error::UnknownTable(_)) => db.create_table(),
+            opened => opened,
+        };
+        Ok(Micro { items: items?, place })
+    }
+
+    fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        match from_bytes(part)? {
+            Part::Load(from, to) => {
+                for id in from..to {
+                    self.items.insert(tx, &Item { id, count: 0, filler: [0x20; FILLER_BYTES] })?;
+                }
+                Ok(Vec::new())
+            }
+            Part::Read(ids) => {
+                let mut sum = 0;
+                for id in ids {
+                    sum += self.items.get_columns::<Count>(tx, id)?.map_or(0, |item| item.count);
+                }
+                Ok(to_bytes(&sum))
+            }
+            Part::Update(ids) => {
+                for id in ids {
+                    self.items.update(tx, id, |item: &mut Count| item.count += 1)?;
+                }
+                Ok(Vec::new())
+            }
+            Part::Sum => {
+                let mut sum = 0;
+                self.items.scan().columns::<Count>().for_each(tx, |_, item| sum += item.count)?;
+                Ok(to_bytes(&sum))
+            }
+        }
+    }
+
+    fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
+        let (options, workers): (MicroOptions, u16) = from_bytes(description)?;
+        let instances = u64::from(self.place.instances);
+        let own = site_share(options.rows, (self.place, workers), of);
+        let mut random = fastrand::Rng::with_seed(u64::from(of.instance) << 16 | u64::from(of.worker));
+        Ok(Box::new(move || {
+            let is_multisite = random.u8(..100) < options.multisite_percent;
+            let mut parts: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+            for at in 0..options.rows_per_transaction {
+                let id =
+                    if at > 0 && is_multisite { random.u64(..options.rows) } else { random.u64(own.clone()) };
+                parts.entry(holder(options.rows, id, instances)).or_default().push(id);
+            }
+            let part = |ids| if options.updates { Part::Update(ids) } else { Part::Read(ids) };
+            request(of, parts.into_iter().map(|(instance, ids)| (instance, part(ids))).collect())
+        }))
+    }
+}
+
+impl Workload for MicroOptions {
+    type Program = Micro;
+
+    fn name(&self) -> &'static str {
+        "micro"
+    }
+
+    fn multisite_percent(&self) -> u8 {
+        self.multisite_percent
+    }
+
+    fn sites_max(&self) -> u64 {
+        self.rows
+    }
+
+    fn description(&self, workers: u16) -> Vec<u8> {
+        to_bytes(&(self, workers))
+    }
+
+    fn loads(&self, place: Place) -> Vec<Request> {
+        let own = share(self.rows, place.instance.into(), place.instances.into());
+        let starts = (own.start..own.end).step_by(ROWS_AT_ONCE as usize);
+        starts.map(|from| local(&Part::Load(from, own.end.min(from + ROWS_AT_ONCE)))).collect()
+    }
+
+    fn sums(&self) -> Vec<u8> {
+        to_bytes(&Part::Sum)
+    }
+
+    fn check(&self, sums: &[Vec<u8>], committed: u64) -> std::result::Result<(), String> {
+        let sum = sums
+            .iter()
+            .map(|sum| from_bytes::<u64>(sum))
+            .sum::<Result<u64>>()
+            .map_err(|error| error.to_string())?;
+        let expected = if self.updates { committed * self.rows_per_transaction } else { 0 };
+        if sum == expected { Ok(()) } else { Err(format!("{sum} updates are in the rows, not {expected}")) }
+    }
+}

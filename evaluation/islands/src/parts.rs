@@ -1,0 +1,50 @@
+//! Transactions as they are put together of parts.
+
+use std::collections::BTreeMap;
+
+use ensilo::{Error, Result};
+use ensilo_islands::Place;
+use ensilo_islands::commit::{Request, SiteId};
+use serde::{Deserialize, Serialize};
+
+pub(crate) fn to_bytes(part: &impl Serialize) -> Vec<u8> {
+    let Ok(bytes) = postcard::to_allocvec(part) else {
+        unreachable!("numbers have bytes");
+    };
+    bytes
+}
+
+pub(crate) fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|error| Error::rollback(format!("this is no part: {error}")))
+}
+
+/// Returns a transaction of one part, where it begins.
+pub(crate) fn local(part: &impl Serialize) -> Request {
+    local_bytes(to_bytes(part))
+}
+
+/// The same of the bytes of a part.
+pub(crate) fn local_bytes(part: Vec<u8>) -> Request {
+    Request { local: Some(part), remote: Vec::new() }
+}
+
+/// Returns a transaction of a worker with these parts, by the instance that each is for.
+pub(crate) fn request<P: Serialize>(of: SiteId, parts: BTreeMap<u64, P>) -> Request {
+    let mut request = Request::default();
+    for (instance, part) in parts {
+        if instance == u64::from(of.instance) {
+            request.local = Some(to_bytes(&part));
+        } else {
+            let site = SiteId { instance: instance as u16, worker: of.worker };
+            request.remote.push((site, to_bytes(&part)));
+        }
+    }
+    request
+}
+
+/// Returns which of so many things belong to the site of a worker.
+pub(crate) fn site_share(count: u64, (place, workers): (Place, u16), of: SiteId) -> std::ops::Range<u64> {
+    let own = crate::shares::share(count, of.instance.into(), place.instances.into());
+    let of_worker = crate::shares::share(own.end - own.start, of.worker.into(), workers.into());
+    own.start + of_worker.start..own.start + of_worker.end
+}

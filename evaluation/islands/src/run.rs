@@ -1,0 +1,183 @@
+//! Runs a workload on instances, and checks what it leaves.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use ensilo_islands::commit::{Outcome, Request};
+use ensilo_islands::{
+    ChannelKind, InstanceError, Islands, IslandsOptions, LoadTime, Place, Placement, Plan, Program,
+};
+
+use crate::parts::local_bytes;
+use crate::report::IslandsReport;
+
+/// A workload on instances.
+pub trait Workload: Sync {
+    /// What runs at each instance.
+    type Program: Program;
+
+    /// Returns the name of the workload.
+    fn name(&self) -> &'static str;
+
+    /// Returns how many of a hundred transactions are multisite.
+    fn multisite_percent(&self) -> u8;
+
+    /// Returns how many sites there may be: no more than what is divided among them.
+    fn sites_max(&self) -> u64;
+
+    /// Returns what the program's [`requests`](Program::requests) is told, for so many workers at each instance.
+    fn description(&self, workers: u16) -> Vec<u8>;
+
+    /// Returns the transactions that load an instance.
+    fn loads(&self, place: Place) -> Vec<Request>;
+
+    /// Returns the part that says what the rows of an instance add up to.
+    fn sums(&self) -> Vec<u8>;
+
+    /// Checks what the rows of all instances add up to after so many transactions.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&self, sums: &[Vec<u8>], committed: u64) -> Result<(), String>;
+}
+
+/// How a workload is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Where the instances are.
+    pub plan: Plan,
+    /// How the plan was made.
+    pub placement: Placement,
+    /// How many workers each instance has, at least one.
+    pub workers: u16,
+    /// What carries messages.
+    pub channel: ChannelKind,
+    /// The program that is the process of an instance, and its arguments; `None` for threads of this process.
+    pub command: Option<(PathBuf, Vec<String>)>,
+    /// Where instances are stored; `None` in memory.
+    pub directory: Option<PathBuf>,
+    /// How many transactions each worker has under way, at least one.
+    pub width: usize,
+    /// How long what is made does not count, and how long it counts.
+    pub time: LoadTime,
+}
+
+/// Why a run has failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The instances could not be opened.
+    Open(InstanceError),
+    /// There are more workers than there is to be divided among them: `sites` is how many there may be.
+    TooManyWorkers {
+        /// How many there may be.
+        sites: u64,
+    },
+    /// A transaction that loads or sums up has failed.
+    Refused(String),
+    /// The workers could not make their transactions.
+    Load(ensilo::Error),
+    /// Some were refused that should not have been.
+    Rejected(u64),
+    /// The rows are not what they should be.
+    Inconsistent(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Open(error) => error.fmt(f),
+            RunError::TooManyWorkers { sites } => {
+                write!(
+                    f,
+                    "there is not enough for so many workers: {sites} of them would each have one; take fewer islands or more rows"
+                )
+            }
+            RunError::Refused(message) => write!(f, "an instance cannot be loaded or read: {message}"),
+            RunError::Load(error) => write!(f, "the workers make no transactions: {error}"),
+            RunError::Rejected(count) => write!(f, "{count} transactions were refused"),
+            RunError::Inconsistent(what) => write!(f, "the rows are not consistent: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Loads the instances, runs a workload on them, and checks what it leaves.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run<W: Workload>(workload: &W, options: RunOptions) -> Result<IslandsReport, RunError> {
+    let RunOptions { plan, placement, workers, channel, command, directory, width, time } = options;
+    let count = plan.instances().len();
+    let sites = workload.sites_max();
+    if count as u64 * u64::from(workers) > sites {
+        return Err(RunError::TooManyWorkers { sites });
+    }
+    let (is_oversubscribed, processes, durable) =
+        (plan.is_oversubscribed(), command.is_some(), directory.is_some());
+    let mut islands = IslandsOptions::new(plan).workers(workers).channel(channel);
+    if let Some(directory) = directory {
+        islands = islands.directory(directory);
+    }
+    if let Some((program, arguments)) = command {
+        islands = islands.processes(move || {
+            let mut command = Command::new(&program);
+            command.args(&arguments);
+            command
+        });
+    }
+    let islands = islands.open::<W::Program>().map_err(RunError::Open)?;
+    load(workload, &islands)?;
+    let made = islands.run_load(width, time, &workload.description(workers)).map_err(RunError::Load)?;
+    if made.rejected > 0 {
+        return Err(RunError::Rejected(made.rejected));
+    }
+    let sums: Result<Vec<_>, _> = (0..count as u16)
+        .map(|instance| transact(&islands, instance, &local_bytes(workload.sums())))
+        .collect();
+    workload.check(&sums?, made.committed_in_all).map_err(RunError::Inconsistent)?;
+    let micros = |share| Duration::from_nanos(made.nanos.value_at_quantile(share)).as_secs_f64() * 1e6;
+    Ok(IslandsReport {
+        workload: workload.name(),
+        islands: count,
+        workers_per_island: workers,
+        placement: placement.name().to_owned(),
+        is_oversubscribed,
+        channel: channel.name().to_owned(),
+        processes,
+        durable,
+        width,
+        multisite_percent: workload.multisite_percent(),
+        seconds: time.measured.as_secs_f64(),
+        throughput: made.committed as f64 / time.measured.as_secs_f64(),
+        retried: made.retried,
+        latency_us_p50: micros(0.5),
+        latency_us_p99: micros(0.99),
+    })
+}
+
+fn load<W: Workload>(workload: &W, islands: &Islands<W::Program>) -> Result<(), RunError> {
+    let instances = islands.instances() as u16;
+    std::thread::scope(|scope| {
+        let load_one = |instance| {
+            let loads = workload.loads(Place { instance, instances });
+            loads.iter().try_for_each(|request| transact(islands, instance, request).map(drop))
+        };
+        let loading: Vec<_> =
+            (0..instances).map(|instance| scope.spawn(move || load_one(instance))).collect();
+        loading
+            .into_iter()
+            .try_for_each(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn transact<P: Program>(islands: &Islands<P>, instance: u16, request: &Request) -> Result<Vec<u8>, RunError> {
+    match islands.transact(instance, request) {
+        Outcome::Committed { local, .. } => Ok(local.unwrap_or_default()),
+        Outcome::Aborted(refusal) => Err(RunError::Refused(refusal.to_string())),
+        Outcome::Unknown(message) => Err(RunError::Refused(message)),
+    }
+}
