@@ -22,6 +22,8 @@ mod sleep;
 mod stream;
 #[cfg(not(loom))]
 mod wait;
+#[cfg(not(loom))]
+mod waiting;
 mod words;
 
 use std::fmt;
@@ -33,7 +35,11 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(not(loom))]
 pub use connect::connect;
+#[cfg(not(loom))]
+pub(crate) use connect::connect_to_wait;
 pub use frame::MESSAGE_BYTES_MAX;
+#[cfg(not(loom))]
+pub(crate) use waiting::{Waiting, wait_for_any};
 
 /// How the two ends of a channel are connected.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

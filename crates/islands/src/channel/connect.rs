@@ -23,6 +23,7 @@ use super::endpoint::Endpoint;
 use super::memory::{self, MemoryTransport};
 use super::stream::StreamTransport;
 use super::wait::{has_passed, wait_for};
+use super::waiting::Waiting;
 use super::words::MemoryFile;
 use super::{Channel, ChannelError, ChannelKind};
 
@@ -71,6 +72,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`ChannelError::TimedOut`] when the other end has not come for ten seconds; [`ChannelError::Closed`] when it is gone;
 /// [`ChannelError::Nonsense`] when it wants another kind of channel, or is no end of one; [`ChannelError::Io`].
 pub fn connect(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Channel>, ChannelError> {
+    connect_to_wait(kind, link).map(|channel| channel as Box<dyn Channel>)
+}
+
+/// Does the same for a channel that is waited for together with others.
+pub(crate) fn connect_to_wait(kind: ChannelKind, link: UnixStream) -> Result<Box<dyn Waiting>, ChannelError> {
     let meeting = Meeting { kind, link, deadline: Instant::now() + PATIENCE };
     let bytes = match kind {
         ChannelKind::Memory => return meeting.share_memory(),
@@ -96,7 +102,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    fn share_memory(self) -> Result<Box<dyn Channel>, ChannelError> {
+    fn share_memory(self) -> Result<Box<dyn Waiting>, ChannelError> {
         let own = MemoryFile::new(memory::WORDS)?;
         let [other] = self.exchange_files([own.as_fd()])?;
         let other = MemoryFile::from_other(other, memory::WORDS)?;

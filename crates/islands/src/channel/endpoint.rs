@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Instant;
 
+use rustix::event::PollFd;
+
+use super::waiting::Waiting;
 use super::{Channel, ChannelError, MESSAGE_BYTES_MAX};
 
 /// What carries messages to the other end, and is not used any more in a direction in which it has failed for good.
@@ -15,6 +18,15 @@ pub(super) trait Transport: Send + fmt::Debug {
 
     /// See [`Channel::try_receive`].
     fn take_out_now(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError>;
+
+    /// See [`Waiting::begin_wait`].
+    fn begin_wait(&mut self) -> bool;
+
+    /// See [`Waiting::add_files`].
+    fn add_files<'a>(&'a self, files: &mut Vec<PollFd<'a>>);
+
+    /// See [`Waiting::end_wait`].
+    fn end_wait(&mut self, is_ready: bool);
 }
 
 /// See the module's documentation.
@@ -65,5 +77,20 @@ impl<T: Transport> Channel for Endpoint<T> {
         }
         let received = self.transport.take_out_now(message);
         self.end_if_final(received)
+    }
+}
+
+impl<T: Transport> Waiting for Endpoint<T> {
+    fn begin_wait(&mut self) -> bool {
+        // What has failed says so again.
+        !self.can_receive || self.transport.begin_wait()
+    }
+
+    fn add_files<'a>(&'a self, files: &mut Vec<PollFd<'a>>) {
+        self.transport.add_files(files);
+    }
+
+    fn end_wait(&mut self, is_ready: bool) {
+        self.transport.end_wait(is_ready);
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use ensilo_sync::{Backoff, cpu_relax};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 
@@ -48,6 +48,8 @@ pub(super) struct MemoryTransport {
     other: SharedWords,
     /// Carries bytes that wake, and ends when the other end does.
     link: UnixStream,
+    /// Whether a wait has found out that nothing is sent any more.
+    is_other_gone: bool,
 }
 
 impl From<Broken> for ChannelError {
@@ -67,6 +69,7 @@ impl MemoryTransport {
             own,
             other,
             link,
+            is_other_gone: false,
         }
     }
 
@@ -157,7 +160,28 @@ impl Transport for MemoryTransport {
     }
 
     fn take_out_now(&mut self, message: &mut Vec<u8>) -> Result<bool, ChannelError> {
-        Ok(self.receiver.try_receive(message)?)
+        let is_over = self.is_other_gone;
+        let received = self.receiver.try_receive(message)?;
+        if is_over && !received { Err(ChannelError::Closed) } else { Ok(received) }
+    }
+
+    fn begin_wait(&mut self) -> bool {
+        self.sleeps.begin(&self.own[SLEEP]);
+        self.is_other_gone || self.receiver.has_message()
+    }
+
+    fn add_files<'a>(&'a self, files: &mut Vec<PollFd<'a>>) {
+        files.push(PollFd::from_borrowed_fd(self.link.as_fd(), PollFlags::IN));
+    }
+
+    fn end_wait(&mut self, is_ready: bool) {
+        self.sleeps.end(&self.own[SLEEP]);
+        // The bytes say nothing more: messages are looked for after this.
+        let read = if is_ready { read_socket(&self.link, &mut [0; 64]) } else { Ok(1) };
+        self.is_other_gone |= match read {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        };
     }
 }
 

@@ -147,15 +147,21 @@ impl RingReceiver {
         RingReceiver { ring: Ring::new(words), head: 0, tail: 0, received: 0 }
     }
 
-    /// Takes the next message out, in the place of what `message` holds; `false` when there is none.
+    /// Returns whether there is a message.
     #[inline]
-    pub(super) fn try_receive(&mut self, message: &mut Vec<u8>) -> Result<bool, Broken> {
+    pub(super) fn has_message(&mut self) -> bool {
         if self.head == self.tail {
             // Acquire: [message].
             self.tail = self.ring.word(TAIL).load(Ordering::Acquire);
-            if self.head == self.tail {
-                return Ok(false);
-            }
+        }
+        self.head != self.tail
+    }
+
+    /// Takes the next message out, in the place of what `message` holds; `false` when there is none.
+    #[inline]
+    pub(super) fn try_receive(&mut self, message: &mut Vec<u8>) -> Result<bool, Broken> {
+        if !self.has_message() {
+            return Ok(false);
         }
         let available = between(self.head, self.tail)?;
         let header = Header(self.ring.frame_word(self.head).load(Ordering::Relaxed));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Instant;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 
 use super::ChannelError;
 use super::bytes::Bytes;
@@ -146,6 +146,19 @@ impl Transport for StreamTransport {
             }
         }
     }
+
+    fn begin_wait(&mut self) -> bool {
+        false
+    }
+
+    fn add_files<'a>(&'a self, files: &mut Vec<PollFd<'a>>) {
+        files.push(PollFd::from_borrowed_fd(self.bytes.reader(), PollFlags::IN));
+        if !self.unsent.is_empty() {
+            files.push(PollFd::from_borrowed_fd(self.bytes.writer(), PollFlags::OUT));
+        }
+    }
+
+    fn end_wait(&mut self, _: bool) {}
 }
 
 impl fmt::Debug for StreamTransport {

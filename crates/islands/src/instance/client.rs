@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadCounts};
-use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
 use crate::commit::{Outcome, Request};
 
 /// What a client asks of a worker. The answer has the same number.
@@ -38,24 +38,16 @@ const LAST: u8 = 0;
 /// One end of the channel between a client and a worker.
 #[derive(Debug)]
 pub(crate) struct ClientEnd {
-    channel: Box<dyn Channel>,
+    channel: Box<dyn Waiting>,
     unsent: VecDeque<Vec<u8>>,
     piece: Vec<u8>,
-    /// Whether `piece` has come and was not looked at.
-    has_piece: bool,
     /// The pieces of a message whose last one has not come.
     received: Vec<u8>,
 }
 
 impl ClientEnd {
-    pub(crate) fn new(channel: Box<dyn Channel>) -> Self {
-        ClientEnd {
-            channel,
-            unsent: VecDeque::new(),
-            piece: Vec::new(),
-            has_piece: false,
-            received: Vec::new(),
-        }
+    pub(crate) fn new(channel: Box<dyn Waiting>) -> Self {
+        ClientEnd { channel, unsent: VecDeque::new(), piece: Vec::new(), received: Vec::new() }
     }
 
     /// Sends a message, or keeps it to be [sent](Self::flush).
@@ -85,7 +77,7 @@ impl ClientEnd {
 
     /// Returns the next message, if one has come as a whole.
     pub(crate) fn receive<M: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<(u64, M)>, ChannelError> {
-        while std::mem::take(&mut self.has_piece) || self.channel.try_receive(&mut self.piece)? {
+        while self.channel.try_receive(&mut self.piece)? {
             let Some((more, piece)) = self.piece.split_first() else {
                 return Err(ChannelError::Nonsense("a piece of a message is empty"));
             };
@@ -99,14 +91,8 @@ impl ClientEnd {
         Ok(None)
     }
 
-    /// Finds out whether the other end is gone, and nothing is left to receive.
-    pub(crate) fn check(&mut self) -> Result<(), ChannelError> {
-        if self.has_piece {
-            return Ok(());
-        }
-        match self.channel.receive(&mut self.piece, Some(Instant::now())) {
-            Err(ChannelError::TimedOut) => Ok(()),
-            received => received.map(|()| self.has_piece = true),
-        }
+    /// Returns the channel, to be waited for.
+    pub(crate) fn channel(&mut self) -> &mut (dyn Waiting + 'static) {
+        &mut *self.channel
     }
 }

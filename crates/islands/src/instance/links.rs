@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::channel::{Channel, ChannelError, MESSAGE_BYTES_MAX};
+use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
 use crate::commit::{Message, Outbox, SiteId};
 
 /// The most bytes that wait for a site that receives nothing. What comes then is lost.
@@ -12,7 +12,7 @@ const UNSENT_BYTES_MAX: usize = 4 << 20;
 /// A channel to one other site.
 #[derive(Debug)]
 struct Link {
-    channel: Box<dyn Channel>,
+    channel: Box<dyn Waiting>,
     /// Messages of the protocol, one behind the other, which go through the channel at once.
     unsent: Vec<u8>,
     /// Where those begin that were not sent.
@@ -29,8 +29,13 @@ pub(super) struct Links {
 
 impl Links {
     /// Reaches a site through a channel, and through no other one any more.
-    pub(super) fn set(&mut self, site: SiteId, channel: Box<dyn Channel>) {
+    pub(super) fn set(&mut self, site: SiteId, channel: Box<dyn Waiting>) {
         self.links.insert(site, Link { channel, unsent: Vec::new(), sent: 0, ends: Vec::new() });
+    }
+
+    /// Returns all of them, to be waited for.
+    pub(super) fn channels(&mut self) -> impl Iterator<Item = &mut (dyn Waiting + 'static)> {
+        self.links.values_mut().map(|link| &mut *link.channel)
     }
 
     /// Returns the sites that they lead to.

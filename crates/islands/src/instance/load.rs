@@ -158,6 +158,11 @@ impl RunningLoad {
         }
     }
 
+    /// Returns whether some wait for another attempt.
+    pub(super) fn has_attempts(&self) -> bool {
+        !self.again.is_empty()
+    }
+
     fn begin(&mut self, mut made: Made, begin: &mut impl FnMut(&Request) -> DistributedId) {
         made.attempts += 1;
         let id = begin(&made.request);

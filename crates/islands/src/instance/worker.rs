@@ -15,15 +15,17 @@ use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
 use super::store::{InstanceStore, Recovered};
 use super::wake::Wake;
-use crate::channel::Channel;
+use crate::channel::{Waiting, wait_for_any};
 use crate::commit::{DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
 
 /// How often a worker that finds nothing to do looks again before it sleeps.
 const LOOKS: u32 = 2000;
 
-/// How long it sleeps, at most: what comes through a channel does not wake it.
-const NAP_MIN: Duration = Duration::from_micros(20);
-const NAP_MAX: Duration = Duration::from_millis(1);
+/// How long it sleeps at most, since some things are to be done by time.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+
+/// The same while transactions wait for another attempt.
+const SLEEP_MAX_BEFORE_ATTEMPT: Duration = Duration::from_micros(100);
 
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
@@ -41,9 +43,9 @@ pub(crate) enum Submission {
     /// Make transactions itself.
     Load(Load, LoadAnswer),
     /// Reach this site through this channel from now on.
-    Link(SiteId, Box<dyn Channel>),
+    Link(SiteId, Box<dyn Waiting>),
     /// Serve a client outside of the process.
-    Client(Box<dyn Channel>),
+    Client(Box<dyn Waiting>),
 }
 
 /// Who gets the outcome of a transaction.
@@ -105,10 +107,10 @@ impl<P: Program> Worker<P> {
     /// [`Failed`].
     pub(crate) fn run(&mut self, recovered: Recovered, stops: &AtomicBool) -> Result<(), Failed> {
         self.recover(recovered);
-        let (mut looks, mut nap) = (0, NAP_MIN);
+        let mut looks = 0;
         loop {
             if self.turn()? {
-                (looks, nap) = (0, NAP_MIN);
+                looks = 0;
                 continue;
             }
             // Acquire: what whoever stops it has done before.
@@ -119,10 +121,19 @@ impl<P: Program> Worker<P> {
             if looks < LOOKS {
                 cpu_relax();
             } else {
-                self.wake.sleep(nap);
-                nap = NAP_MAX.min(2 * nap);
+                self.sleep();
             }
         }
+    }
+
+    /// Sleeps until something may have come.
+    fn sleep(&mut self) {
+        let has_attempts = self.load.as_ref().is_some_and(|(load, _)| load.has_attempts());
+        let most = if has_attempts { SLEEP_MAX_BEFORE_ATTEMPT } else { SLEEP_MAX };
+        let clients = self.clients.iter_mut().flatten().map(ClientEnd::channel);
+        let mut channels: Vec<&mut (dyn Waiting + 'static)> = self.links.channels().chain(clients).collect();
+        let is_ready = wait_for_any(&mut channels, self.wake.begin_sleep(), most);
+        self.wake.end_sleep(is_ready);
     }
 
     fn recover(&mut self, recovered: Recovered) {
@@ -245,7 +256,7 @@ impl<P: Program> Worker<P> {
     }
 
     /// Reaches a site through a channel.
-    fn link(&mut self, site: SiteId, channel: Box<dyn Channel>, now: Instant) {
+    fn link(&mut self, site: SiteId, channel: Box<dyn Waiting>, now: Instant) {
         self.links.set(site, channel);
         self.peers = self.links.sites();
         self.site.meet(Io { store: &mut self.store, outbox: &mut self.links, now }, site);

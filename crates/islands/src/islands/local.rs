@@ -14,7 +14,7 @@ use ensilo::{Database, Options};
 use serde::{Deserialize, Serialize};
 
 use crate::binding::bind_this_thread;
-use crate::channel::{ChannelKind, connect};
+use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{DistributedId, Failed, Site, SiteId};
 use crate::instance::{
     Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Wake, Worker,
@@ -87,14 +87,14 @@ impl<P: Program> LocalInstance<P> {
 
     /// Has a worker reach another site over a socket, once the other end does the same.
     pub(crate) fn link(&self, worker: u16, site: SiteId, end: UnixStream) -> io::Result<()> {
-        let channel = connect(self.channel, end).map_err(io::Error::other)?;
+        let channel = connect_to_wait(self.channel, end).map_err(io::Error::other)?;
         self.submit(worker, Submission::Link(site, channel));
         Ok(())
     }
 
     /// Has a worker serve a client over a socket, once the other end does the same.
     pub(crate) fn serve(&self, worker: u16, end: UnixStream) -> io::Result<()> {
-        let channel = connect(self.channel, end).map_err(io::Error::other)?;
+        let channel = connect_to_wait(self.channel, end).map_err(io::Error::other)?;
         self.submit(worker, Submission::Client(channel));
         Ok(())
     }
@@ -130,7 +130,8 @@ fn prepare_workers<P: Program>(
     notes.resize_with(options.workers.into(), || None);
     let mut prepared = Vec::new();
     for (worker, notes) in (0..).zip(notes) {
-        let (own, wake) = (SiteId { instance: options.place.instance, worker }, Arc::new(Wake::default()));
+        let own = SiteId { instance: options.place.instance, worker };
+        let wake = Arc::new(Wake::new().map_err(InstanceError::Io)?);
         let waker = Waker::from(Arc::clone(&wake));
         let mut store = InstanceStore::new(db.clone(), Arc::clone(program), notes, waker);
         let is_own = |id: &DistributedId| id.coordinator.worker % options.workers == worker;

@@ -84,7 +84,7 @@ impl Processes {
         let mut submitters = Vec::new();
         for worker in 0..self.shared.options[instance].workers {
             let (sender, submissions) = mpsc::channel();
-            let wake = Arc::new(Wake::default());
+            let wake = Arc::new(Wake::new()?);
             let client = Client::new(Arc::clone(&wake));
             let shared = Arc::clone(&self.shared);
             let run = move || run_client(&shared, (instance, worker), client, &submissions);

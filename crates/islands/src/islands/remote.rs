@@ -14,21 +14,20 @@ use ensilo::Error;
 use super::control::{self, Control};
 use super::local::InstanceOptions;
 use super::process::VARIABLE;
-use crate::channel::{ChannelError, connect};
+use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{Outcome, SiteId};
 use crate::instance::{
     Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, Submission, Wake,
 };
 
-/// How long a client that finds nothing to do sleeps, at most: what comes through its channels does not wake it.
-const NAP_MIN: Duration = Duration::from_micros(20);
-const NAP_MAX: Duration = Duration::from_millis(1);
+/// How often a client that finds nothing to do looks again before it sleeps.
+const LOOKS: u32 = 1000;
 
-/// How often it looks again before it sleeps.
-const LOOKS: u32 = 2000;
+/// How long it sleeps at most.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
 
-/// How often it finds out whether the instance is gone.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// How long it takes at most to find out that a process that was to end has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The process of an instance.
 #[derive(Debug)]
@@ -94,7 +93,7 @@ impl InstanceProcess {
     /// Waits until the process has ended, or until the deadline, and ends it then.
     pub(crate) fn wait(&mut self, deadline: Instant) {
         while !self.has_ended() && Instant::now() < deadline {
-            std::thread::sleep(NAP_MAX);
+            std::thread::sleep(LOOK_INTERVAL);
         }
         self.end();
     }
@@ -113,7 +112,6 @@ pub(crate) struct Client {
     waiting: BTreeMap<u64, Waiting>,
     next_number: u64,
     wake: Arc<Wake>,
-    checked: Instant,
 }
 
 enum Waiting {
@@ -132,29 +130,26 @@ pub(crate) enum ClientEnded {
 
 impl Client {
     pub(crate) fn new(wake: Arc<Wake>) -> Self {
-        Client { end: None, waiting: BTreeMap::new(), next_number: 0, wake, checked: Instant::now() }
+        Client { end: None, waiting: BTreeMap::new(), next_number: 0, wake }
     }
 
     /// Talks to a worker through this channel from now on.
     pub(crate) fn connect(&mut self, options: &InstanceOptions, end: UnixStream) -> Result<(), ChannelError> {
-        self.end = Some(ClientEnd::new(connect(options.channel, end)?));
+        self.end = Some(ClientEnd::new(connect_to_wait(options.channel, end)?));
         Ok(())
     }
 
     /// Passes on what is submitted, and what comes back.
     pub(crate) fn run(&mut self, submissions: &Receiver<Submission>) -> ClientEnded {
-        let (mut looks, mut nap) = (0, NAP_MIN);
+        let mut looks = 0;
         loop {
             match self.turn(submissions) {
-                Ok(Turn::SomethingHasCome) => (looks, nap) = (0, NAP_MIN),
+                Ok(Turn::SomethingHasCome) => looks = 0,
                 Ok(Turn::Nothing) if looks < LOOKS => {
                     looks += 1;
                     ensilo_sync::cpu_relax();
                 }
-                Ok(Turn::Nothing) => {
-                    self.wake.sleep(nap);
-                    nap = NAP_MAX.min(2 * nap);
-                }
+                Ok(Turn::Nothing) => self.sleep(),
                 Ok(Turn::Stopped) => return ClientEnded::Stopped,
                 Err(_) => {
                     self.end = None;
@@ -163,6 +158,12 @@ impl Client {
                 }
             }
         }
+    }
+
+    fn sleep(&mut self) {
+        let Some(end) = &mut self.end else { return };
+        let is_ready = wait_for_any(&mut [end.channel()], self.wake.begin_sleep(), SLEEP_MAX);
+        self.wake.end_sleep(is_ready);
     }
 
     fn turn(&mut self, submissions: &Receiver<Submission>) -> Result<Turn, ChannelError> {
@@ -189,10 +190,6 @@ impl Client {
             if let Some(waiting) = self.waiting.remove(&number) {
                 waiting.answer(reply);
             }
-        }
-        if self.checked.elapsed() > CHECK_INTERVAL {
-            end.check()?;
-            self.checked = Instant::now();
         }
         let is_over = !is_open && self.waiting.is_empty();
         Ok(if is_over {
