@@ -11,8 +11,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ensilo::{Database, Options};
 
@@ -20,14 +21,17 @@ use self::local::{InstanceOptions, LocalInstance};
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
-use crate::commit::{Outcome, Request, SiteId};
+use crate::commit::{Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, Load, LoadReport, LoadTime, Place, Program, Submission, pause_before_attempt,
+    InstanceError, Load, LoadReport, LoadTime, Place, Program, SnapshotRead, Submission, pause_before_attempt,
 };
 use crate::placement::Plan;
 
 /// How often a transaction that is in conflict is tried.
 const ATTEMPTS_MAX: u32 = 1000;
+
+/// How long instances may take until all decisions are carried out.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How [`Islands`] are opened.
 pub struct IslandsOptions {
@@ -103,7 +107,7 @@ impl IslandsOptions {
             Some(command) => Running::Processes(Processes::start(instances, command)?),
             None => Running::Threads(open_in_threads(&instances, &self.database)?),
         };
-        Ok(Islands { running, instances: count, workers })
+        Ok(Islands { running, instances: count, workers, pauses: Mutex::new(()) })
     }
 
     fn instances(&self) -> Result<Vec<InstanceOptions>, InstanceError> {
@@ -139,6 +143,8 @@ pub struct Islands<P: Program> {
     running: Running<P>,
     instances: usize,
     workers: u16,
+    /// Held by whoever has all of them pause.
+    pauses: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -214,6 +220,59 @@ impl<P: Program> Islands<P> {
         receiver.recv().unwrap_or_else(|_| ended())
     }
 
+    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one consistent point: what is read belongs to one moment of
+    /// the serial order of all instances, and everything that was answered before the call is there. Returns what each part has returned, in
+    /// their order.
+    ///
+    /// Meanwhile transactions with parts at several instances wait, until the point is fixed: a few milliseconds, or as long as it takes an instance that has
+    /// died to come back.
+    ///
+    /// # Errors
+    /// What a part says, or that an instance has not answered for ten seconds.
+    ///
+    /// # Panics
+    /// When there is no such instance.
+    pub fn read_all(&self, parts: &[(u16, Vec<u8>)]) -> Result<Vec<Vec<u8>>, Refusal> {
+        let (begun, has_begun) = mpsc::channel();
+        let reads: Vec<_> = {
+            let _one_at_a_time = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
+            let _paused = Paused::begin(self)?;
+            let reads =
+                parts.iter().map(|(instance, part)| self.begin_read(*instance, part, &begun)).collect();
+            drop(begun);
+            wait_for_all(&has_begun, parts.len())?;
+            reads
+        };
+        let refused = |message: String| Refusal::new(RefusalReason::Rejected, message);
+        let ended = |read: mpsc::Receiver<ensilo::Result<Vec<u8>>>| {
+            let read = read.recv().map_err(|_| refused("the instance has ended".to_owned()))?;
+            read.map_err(|error| refused(error.to_string()))
+        };
+        reads.into_iter().map(ended).collect()
+    }
+
+    fn begin_read(
+        &self,
+        instance: u16,
+        part: &[u8],
+        begun: &mpsc::Sender<()>,
+    ) -> mpsc::Receiver<ensilo::Result<Vec<u8>>> {
+        let (sender, read) = mpsc::channel();
+        let begun = begun.clone();
+        // Whoever has waited too long is gone.
+        let read_begun = Box::new(move || _ = begun.send(()));
+        let ended = Box::new(move |read| drop(sender.send(read)));
+        let submission = SnapshotRead { part: part.to_vec(), begun: read_begun, ended };
+        self.submit(SiteId { instance, worker: 0 }, Submission::Read(submission));
+        read
+    }
+
+    fn sites(&self) -> impl Iterator<Item = SiteId> {
+        let workers = self.workers;
+        (0..self.instances as u16)
+            .flat_map(move |instance| (0..workers).map(move |worker| SiteId { instance, worker }))
+    }
+
     /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns what
     /// became of them.
     ///
@@ -221,13 +280,11 @@ impl<P: Program> Islands<P> {
     /// That of the program, or when an instance ends.
     pub fn run_load(&self, width: usize, time: LoadTime, description: &[u8]) -> ensilo::Result<LoadReport> {
         let (sender, made) = mpsc::channel();
-        for instance in 0..self.instances as u16 {
-            for worker in 0..self.workers {
-                let load = Load { description: description.to_vec(), width, time };
-                let sender = sender.clone();
-                let answer = Box::new(move |made| drop(sender.send(made)));
-                self.submit(SiteId { instance, worker }, Submission::Load(load, answer));
-            }
+        for site in self.sites() {
+            let load = Load { description: description.to_vec(), width, time };
+            let sender = sender.clone();
+            let answer = Box::new(move |made| drop(sender.send(made)));
+            self.submit(site, Submission::Load(load, answer));
         }
         drop(sender);
         let mut all = LoadReport::new();
@@ -245,6 +302,40 @@ impl<P: Program> Islands<P> {
             Running::Processes(processes) => processes.submit(site, submission),
         }
     }
+}
+
+/// All sites make no decisions that others take part in, as long as this is there.
+struct Paused<'a, P: Program>(&'a Islands<P>);
+
+impl<'a, P: Program> Paused<'a, P> {
+    fn begin(islands: &'a Islands<P>) -> Result<Self, Refusal> {
+        let paused = Paused(islands);
+        let (sender, is_paused) = mpsc::channel();
+        for site in islands.sites() {
+            let sender = sender.clone();
+            islands.submit(site, Submission::Pause(Box::new(move || _ = sender.send(()))));
+        }
+        drop(sender);
+        wait_for_all(&is_paused, islands.sites().count())?;
+        Ok(paused)
+    }
+}
+
+impl<P: Program> Drop for Paused<'_, P> {
+    fn drop(&mut self) {
+        self.0.sites().for_each(|site| self.0.submit(site, Submission::Resume));
+    }
+}
+
+/// Waits until so many have said that they are ready.
+fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize) -> Result<(), Refusal> {
+    let deadline = Instant::now() + PAUSE_PATIENCE;
+    let missing =
+        (0..count).any(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err());
+    if missing {
+        return Err(Refusal::new(RefusalReason::NoVote, "an instance has not answered in time"));
+    }
+    Ok(())
 }
 
 /// Instances in threads of this process.

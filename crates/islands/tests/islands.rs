@@ -3,9 +3,10 @@
 
 mod bank;
 
+use std::thread;
 use std::time::Duration;
 
-use bank::{ACCOUNTS, Bank, Part, options, site, transfer};
+use bank::{ACCOUNTS, Bank, Part, options, site, sum_of_all, transfer};
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, Islands, LoadTime};
 
@@ -70,6 +71,29 @@ fn workers_that_send_to_each_other_all_the_time_lose_and_make_no_money() {
         let report = islands.run_load(3, time, &[]).unwrap();
         assert!(report.committed > 100, "{report:?}");
         assert_eq!(balances(&islands).iter().sum::<i64>(), instances as i64 * 8000);
+    }
+}
+
+#[test]
+fn what_is_read_at_all_instances_belongs_to_one_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    for (instances, options) in [(3, options(3)), (2, options(2).directory(directory.path()))] {
+        let islands = options.open::<Bank>().unwrap();
+        let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(1) };
+        thread::scope(|scope| {
+            let loading = scope.spawn(|| islands.run_load(3, time, &[]).unwrap());
+            let mut reads = 0;
+            while !loading.is_finished() {
+                assert_eq!(sum_of_all(&islands), instances * 8000);
+                reads += 1;
+            }
+            let made = loading.join().unwrap();
+            assert!(reads > 2 && made.committed > 20, "{reads}, {made:?}");
+        });
+        // What was answered before is there.
+        assert!(matches!(islands.transact(0, &transfer(1, (1, 1), 1, None)), Outcome::Committed { .. }));
+        let read = islands.read_all(&[(0, Vec::new())]).unwrap();
+        assert_eq!(read, [balances(&islands)[0].to_le_bytes()]);
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) struct Coordinator<S: PartStore> {
     peers: BTreeMap<SiteId, Peer>,
     patience: Patience,
     outcomes: VecDeque<(DistributedId, Outcome)>,
+    /// Whether decisions that others take part in wait.
+    is_paused: bool,
 }
 
 impl<S: PartStore> Coordinator<S> {
@@ -97,6 +99,7 @@ impl<S: PartStore> Coordinator<S> {
             peers: BTreeMap::new(),
             patience: Patience::new(wait),
             outcomes: VecDeque::new(),
+            is_paused: false,
         }
     }
 
@@ -238,6 +241,25 @@ impl<S: PartStore> Coordinator<S> {
             .map(|(id, _)| *id)
     }
 
+    /// Makes no decisions that others take part in until it is [resumed](Self::resume).
+    pub(super) fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
+    /// Goes on with the decisions that have waited.
+    pub(super) fn resume<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {
+        self.is_paused = false;
+        let ids: Vec<DistributedId> = self.live.keys().copied().collect();
+        for id in ids {
+            self.decide_if_all_have_voted(io, id);
+        }
+    }
+
+    /// Returns whether every decision was carried out by all.
+    pub(super) fn has_carried_out(&self) -> bool {
+        self.live.values().all(|coordinated| matches!(coordinated.stage, Stage::Voting { .. }))
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.live.is_empty() && self.outcomes.is_empty()
     }
@@ -253,7 +275,8 @@ impl<S: PartStore> Coordinator<S> {
         else {
             return;
         };
-        if !missing.is_empty() {
+        let is_distributed = !(voted.writers.is_empty() && voted.readers.is_empty());
+        if !missing.is_empty() || self.is_paused && is_distributed {
             return;
         }
         let (mut local, voted) = (local.take(), std::mem::take(voted));

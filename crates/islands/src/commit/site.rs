@@ -108,6 +108,23 @@ impl<S: PartStore> Site<S> {
         self.coordinator.poll(&mut io)
     }
 
+    /// Makes no decisions that others take part in until it is [resumed](Self::resume). Those that were made before go on.
+    pub fn pause(&mut self) {
+        self.coordinator.pause();
+    }
+
+    /// Goes on with the decisions that have waited.
+    pub fn resume<B: Outbox>(&mut self, mut io: Io<'_, S, B>) {
+        self.coordinator.resume(&mut io);
+    }
+
+    /// Returns whether every decision that was made here was carried out by all. While all sites are [paused](Self::pause) and this is so for each, no
+    /// transaction has happened at one instance and not at another.
+    #[must_use]
+    pub fn has_carried_out(&self) -> bool {
+        self.coordinator.has_carried_out()
+    }
+
     /// Returns what has become of a transaction, once for each that was begun.
     pub fn next_outcome(&mut self) -> Option<(DistributedId, Outcome)> {
         self.coordinator.next_outcome()

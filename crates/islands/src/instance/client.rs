@@ -18,6 +18,12 @@ pub(crate) enum Order {
     Begin(Request),
     /// Make transactions.
     Load(Load),
+    /// Make no decisions that others take part in, and say when all are carried out.
+    Pause,
+    /// Go on with those.
+    Resume,
+    /// Read at a consistent point.
+    Read(Vec<u8>),
 }
 
 /// What a worker answers to an [`Order`].
@@ -29,6 +35,12 @@ pub(crate) enum Reply {
     Made(LoadCounts),
     /// The program makes none.
     Refused(String),
+    /// All decisions are carried out.
+    Paused,
+    /// The point of a read is fixed; what was read comes later.
+    ReadBegun,
+    /// What was read.
+    Read(Result<Vec<u8>, String>),
 }
 
 /// Says that more pieces come, or that this is the last one.

@@ -1,6 +1,6 @@
 //! What the parts of transactions do at an instance.
 
-use ensilo::{Database, Error, Result, Transaction};
+use ensilo::{Database, Error, Result, Snapshot, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::load::RequestSource;
@@ -31,6 +31,15 @@ pub trait Program: Send + Sync + Sized + 'static {
     /// # Errors
     /// Those of statements are passed on. Any other one, such as [`Error::rollback`](ensilo::Error::rollback), undoes the whole transaction.
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
+
+    /// Reads at a consistent point of all instances, for [`Islands::read_all`](crate::Islands::read_all). What the bytes mean is up to the application.
+    ///
+    /// # Errors
+    /// Those of statements are passed on, as any other. By default there is nothing to read.
+    fn read(&self, snapshot: &mut Snapshot<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        let _ = (snapshot, part);
+        Err(Error::rollback("the program reads nothing at a point of all instances"))
+    }
 
     /// Returns the transactions that a worker makes itself, for a [measurement](crate::Islands::run_load). What `description` means is up to the
     /// application.

@@ -94,6 +94,10 @@ impl<P: Program> InstanceStore<P> {
         InstanceStore { db, program, notes, idle: Vec::new(), decisions: BTreeMap::new(), waker, rounds: 1 }
     }
 
+    pub(crate) fn db(&self) -> &Database {
+        &self.db
+    }
+
     /// The waker was called: something is stored, or the log has failed.
     pub(crate) fn note_wake(&mut self) {
         self.rounds += 1;

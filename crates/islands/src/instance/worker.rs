@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use ensilo_sync::cpu_relax;
@@ -13,6 +14,7 @@ use super::client::{ClientEnd, Order, Reply};
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
+use super::snapshot::{self, SnapshotRead};
 use super::store::{InstanceStore, Recovered};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
@@ -42,6 +44,12 @@ pub(crate) enum Submission {
     Transaction(Request, Answer),
     /// Make transactions itself.
     Load(Load, LoadAnswer),
+    /// Make no decisions that others take part in, and say when all are carried out.
+    Pause(Box<dyn FnOnce() + Send>),
+    /// Go on with those.
+    Resume,
+    /// Read at a consistent point.
+    Read(SnapshotRead),
     /// Reach this site through this channel from now on.
     Link(SiteId, Box<dyn Waiting>),
     /// Serve a client outside of the process.
@@ -54,6 +62,15 @@ enum AnswerTo {
     /// One of the clients, and the number of its order.
     Client(usize, u64),
 }
+
+/// Who waits for a pause.
+enum PauseAnswerTo {
+    Caller(Box<dyn FnOnce() + Send>),
+    Client(usize, u64),
+}
+
+/// What one of the clients gets as an answer to the order of this number.
+type ReplyTo = (usize, u64, Reply);
 
 /// Who gets the outcome of a load.
 enum LoadAnswerTo {
@@ -74,6 +91,10 @@ pub(crate) struct Worker<P: Program> {
     /// Who gets the outcomes of transactions that have not ended.
     answers: BTreeMap<DistributedId, AnswerTo>,
     load: Option<(RunningLoad, LoadAnswerTo)>,
+    /// Who waits until all decisions are carried out.
+    pauses: Vec<PauseAnswerTo>,
+    /// What the threads that read at a consistent point have to say to clients.
+    replies: (Sender<ReplyTo>, Receiver<ReplyTo>),
     wake: Arc<Wake>,
     messages: Vec<u8>,
 }
@@ -96,6 +117,8 @@ impl<P: Program> Worker<P> {
             submissions,
             answers: BTreeMap::new(),
             load: None,
+            pauses: Vec::new(),
+            replies: mpsc::channel(),
             wake,
             messages: Vec::new(),
         }
@@ -162,9 +185,52 @@ impl<P: Program> Worker<P> {
             has_come = true;
             self.answer(id, outcome);
         }
+        self.answer_pauses();
+        while let Ok((client, number, reply)) = self.replies.1.try_recv() {
+            has_come = true;
+            self.reply(client, number, &reply);
+        }
         self.links.flush();
         self.flush_clients();
         Ok(has_come)
+    }
+
+    fn answer_pauses(&mut self) {
+        if self.pauses.is_empty() || !self.site.has_carried_out() {
+            return;
+        }
+        for pause in mem::take(&mut self.pauses) {
+            match pause {
+                PauseAnswerTo::Caller(answer) => answer(),
+                PauseAnswerTo::Client(client, number) => self.reply(client, number, &Reply::Paused),
+            }
+        }
+    }
+
+    fn pause(&mut self, answer: PauseAnswerTo) {
+        self.site.pause();
+        self.pauses.push(answer);
+    }
+
+    fn resume(&mut self, now: Instant) {
+        self.pauses.clear();
+        self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
+    }
+
+    /// Reads at a consistent point for a client.
+    fn read_for(&self, client: usize, number: u64, part: Vec<u8>) {
+        let (sender, wake) = (self.replies.0.clone(), Arc::clone(&self.wake));
+        let reply = move |reply| {
+            // A worker that has ended answers nobody.
+            let _ = sender.send((client, number, reply));
+            wake.wake();
+        };
+        let reply_begun = reply.clone();
+        let begun = Box::new(move || reply_begun(Reply::ReadBegun));
+        let ended = Box::new(move |read: ensilo::Result<Vec<u8>>| {
+            reply(Reply::Read(read.map_err(|error| error.to_string())));
+        });
+        snapshot::read(self.store.db(), &self.program, SnapshotRead { part, begun, ended });
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome) {
@@ -232,8 +298,11 @@ impl<P: Program> Worker<P> {
                         self.carry_out(order, now, (at, number));
                     }
                     Ok(None) => break,
-                    // One that is gone, or sends nonsense, gets no answers.
-                    Err(_) => self.clients[at] = None,
+                    // One that is gone, or sends nonsense, gets no answers, and has nobody wait for it.
+                    Err(_) => {
+                        self.clients[at] = None;
+                        self.resume(now);
+                    }
                 }
             }
         }
@@ -244,6 +313,9 @@ impl<P: Program> Worker<P> {
         match order {
             Order::Begin(request) => self.begin(&request, now, AnswerTo::Client(client, number)),
             Order::Load(load) => self.begin_load(&load, now, LoadAnswerTo::Client(client, number)),
+            Order::Pause => self.pause(PauseAnswerTo::Client(client, number)),
+            Order::Resume => self.resume(now),
+            Order::Read(part) => self.read_for(client, number, part),
         }
     }
 
@@ -297,6 +369,9 @@ impl<P: Program> Worker<P> {
                     self.begin(&request, now, AnswerTo::Caller(answer))
                 }
                 Submission::Load(load, answer) => self.begin_load(&load, now, LoadAnswerTo::Caller(answer)),
+                Submission::Pause(answer) => self.pause(PauseAnswerTo::Caller(answer)),
+                Submission::Resume => self.resume(now),
+                Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
                 Submission::Link(site, channel) => self.link(site, channel, now),
                 Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
             }

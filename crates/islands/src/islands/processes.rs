@@ -127,7 +127,9 @@ fn refuse(submission: Submission, reason: &str) {
             answer(Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message)));
         }
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
-        Submission::Link(..) | Submission::Client(..) => {}
+        Submission::Read(read) => (read.ended)(Err(ensilo::Error::rollback(reason))),
+        // Whoever waits for a pause finds out that nobody answers.
+        Submission::Pause(_) | Submission::Resume | Submission::Link(..) | Submission::Client(..) => {}
     }
 }
 

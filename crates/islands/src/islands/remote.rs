@@ -17,7 +17,7 @@ use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{Outcome, SiteId};
 use crate::instance::{
-    Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, Submission, Wake,
+    Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
 
 /// How often a client that finds nothing to do looks again before it sleeps.
@@ -117,6 +117,13 @@ pub(crate) struct Client {
 enum Waiting {
     Transaction(Answer),
     Load(LoadAnswer),
+    Pause(Box<dyn FnOnce() + Send>),
+    /// `begun` is taken when the read has begun.
+    Read {
+        begun: Option<Box<dyn FnOnce() + Send>>,
+        ended: Box<dyn FnOnce(ensilo::Result<Vec<u8>>) + Send>,
+    },
+    Nothing,
 }
 
 /// Why a client has ended.
@@ -176,7 +183,9 @@ impl Client {
                     has_come = true;
                     if let Some((order, waiting)) = order_of(submission) {
                         end.send(self.next_number, &order);
-                        self.waiting.insert(self.next_number, waiting);
+                        if !matches!(waiting, Waiting::Nothing) {
+                            self.waiting.insert(self.next_number, waiting);
+                        }
                         self.next_number += 1;
                     }
                 }
@@ -187,7 +196,9 @@ impl Client {
         end.flush()?;
         while let Some((number, reply)) = end.receive::<Reply>()? {
             has_come = true;
-            if let Some(waiting) = self.waiting.remove(&number) {
+            if let Reply::ReadBegun = reply {
+                self.waiting.get_mut(&number).map(Waiting::begin);
+            } else if let Some(waiting) = self.waiting.remove(&number) {
                 waiting.answer(reply);
             }
         }
@@ -215,16 +226,32 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
             Some((Order::Begin(request), Waiting::Transaction(answer)))
         }
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
+        Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),
+        Submission::Resume => Some((Order::Resume, Waiting::Nothing)),
+        Submission::Read(SnapshotRead { part, begun, ended }) => {
+            Some((Order::Read(part), Waiting::Read { begun: Some(begun), ended }))
+        }
         Submission::Link(..) | Submission::Client(..) => None,
     }
 }
 
 impl Waiting {
+    /// A read has begun.
+    fn begin(&mut self) {
+        if let Waiting::Read { begun, .. } = self
+            && let Some(begun) = begun.take()
+        {
+            begun();
+        }
+    }
+
     fn answer(self, reply: Reply) {
         match (self, reply) {
             (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
             (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
             (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
+            (Waiting::Pause(answer), Reply::Paused) => answer(),
+            (Waiting::Read { ended, .. }, Reply::Read(read)) => ended(read.map_err(Error::rollback)),
             // A reply of another kind is none.
             (waiting, _) => waiting.give_up(),
         }
@@ -235,6 +262,9 @@ impl Waiting {
         match self {
             Waiting::Transaction(answer) => answer(Outcome::Unknown(message.to_owned())),
             Waiting::Load(answer) => answer(Err(Error::rollback(message))),
+            Waiting::Read { ended, .. } => ended(Err(Error::rollback(message))),
+            // Whoever waits for a pause finds out that nobody answers.
+            Waiting::Pause(_) | Waiting::Nothing => {}
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A program for tests: accounts at each instance, and a book of what has happened.
 
-use ensilo::{Database, Error, Result, Row, Table, Transaction};
+use ensilo::{Database, Error, Result, Row, Snapshot, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
-use ensilo_islands::{Instances, IslandsOptions, Place, Placement, Plan, Program, RequestSource, Topology};
+use ensilo_islands::{
+    Instances, Islands, IslandsOptions, Place, Placement, Plan, Program, RequestSource, Topology,
+};
 use serde::{Deserialize, Serialize};
 
 pub(crate) const ACCOUNTS: u32 = 8;
@@ -108,6 +110,13 @@ impl Program for Bank {
         }
     }
 
+    /// The sum of all accounts.
+    fn read(&self, snapshot: &mut Snapshot<'_>, _: &[u8]) -> Result<Vec<u8>> {
+        let mut sum = 0;
+        self.accounts.scan().for_each(snapshot, |_, account: Account| sum += account.balance)?;
+        Ok(sum.to_le_bytes().to_vec())
+    }
+
     /// Transfers between any two instances, and looks at two.
     fn requests(&self, of: SiteId, _: &[u8]) -> Result<RequestSource> {
         let Place { instance, instances } = self.place;
@@ -139,4 +148,11 @@ pub(crate) fn transfer(to: u16, (from_id, to_id): (u32, u32), amount: i64, numbe
         local: Some(Part::Add { id: from_id, amount: -amount, number }.bytes()),
         remote: vec![(site(to), Part::Add { id: to_id, amount, number }.bytes())],
     }
+}
+
+/// The sum of all accounts of all instances, at one point.
+pub(crate) fn sum_of_all(islands: &Islands<Bank>) -> i64 {
+    let parts: Vec<_> = (0..islands.instances() as u16).map(|instance| (instance, Vec::new())).collect();
+    let sums = islands.read_all(&parts).unwrap();
+    sums.into_iter().map(|sum| i64::from_le_bytes(sum.try_into().unwrap())).sum()
 }
