@@ -44,6 +44,14 @@
 //! there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
 //! released; it stores nothing and acknowledges nothing.
 //!
+//! The coordinator's own part is validated at the point, also where it has only read.
+//!
+//! What a participant has only read is protected in memory. If it dies between its vote and the decision, and comes back, somebody may
+//! change what it has read. So whoever has its vote is told that it has [ended](Site::ended), and gives up what is not decided, before it comes back.
+//!
+//! A snapshot of one instance (`read_stale`, and `read` where others write all the time) is no part of such a transaction: it may show one transaction and
+//! not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided ([`Site::pause`]).
+//!
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
@@ -65,4 +73,4 @@ pub use coordinator::{Outcome, Request};
 pub use id::{DistributedId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
-pub use store::{Executed, Failed, PartStore};
+pub use store::{Executed, Failed, PartStore, Participants};

@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,6 +30,9 @@ use crate::placement::Plan;
 
 /// How often a transaction that is in conflict is tried.
 const ATTEMPTS_MAX: u32 = 1000;
+
+/// How often, if each time somebody does not vote.
+const NO_VOTES_MAX: u32 = 10;
 
 /// How long instances may take until all decisions are carried out.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +70,7 @@ impl IslandsOptions {
         self
     }
 
-    /// Sets how many workers each instance has, at least one.
+    /// Sets how many workers each instance has, at least one. It stays the same for instances that are stored.
     #[must_use]
     pub fn workers(mut self, workers: u16) -> Self {
         self.workers = workers.max(1);
@@ -89,7 +93,8 @@ impl IslandsOptions {
     }
 
     /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its input
-    /// is taken. An instance that dies is started again, and the others go on; what it was coordinating has an [unknown](Outcome::Unknown) outcome.
+    /// is taken. An instance that dies is started again, if it is stored in a directory, and the others go on; what it was coordinating has an
+    /// [unknown](Outcome::Unknown) outcome.
     #[must_use]
     pub fn processes(mut self, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         self.command = Some(Box::new(command));
@@ -107,7 +112,13 @@ impl IslandsOptions {
             Some(command) => Running::Processes(Processes::start(instances, command)?),
             None => Running::Threads(open_in_threads(&instances, &self.database)?),
         };
-        Ok(Islands { running, instances: count, workers, pauses: Mutex::new(()) })
+        Ok(Islands {
+            running,
+            instances: count,
+            workers,
+            pauses: Mutex::new(()),
+            next_worker: AtomicU32::new(0),
+        })
     }
 
     fn instances(&self) -> Result<Vec<InstanceOptions>, InstanceError> {
@@ -145,6 +156,8 @@ pub struct Islands<P: Program> {
     workers: u16,
     /// Held by whoever has all of them pause.
     pauses: Mutex<()>,
+    /// Of an instance, the next one that a transaction begins at.
+    next_worker: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -162,6 +175,9 @@ impl<P: Program> Islands<P> {
 
     /// Returns the database and the program of an instance in this process: a transaction that stays within it may run there by any thread, as it
     /// would without others. `None` where instances have processes of their own.
+    ///
+    /// Its [`read_stale`](Database::read_stale), and its [`read`](Database::read) where others write all the time, show a moment of this instance, which may
+    /// lie between two transactions with parts elsewhere that have happened in the other order there: [`read_all`](Self::read_all) does not.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -192,6 +208,9 @@ impl<P: Program> Islands<P> {
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict with
     /// others is tried again.
     ///
+    /// Transactions take turns among the workers of the instance. Each worker talks to those of its number at the other instances: what the request
+    /// says of workers does not count.
+    ///
     /// # Panics
     /// When there is no such instance.
     pub fn transact(&self, instance: u16, request: &Request) -> Outcome {
@@ -199,8 +218,10 @@ impl<P: Program> Islands<P> {
         loop {
             match self.try_transact(instance, request) {
                 Outcome::Aborted(refusal) if refusal.reason.may_pass() && attempt < ATTEMPTS_MAX => {
+                    // One that does not vote has been waited for, for a second.
+                    attempt +=
+                        if refusal.reason == RefusalReason::NoVote { ATTEMPTS_MAX / NO_VOTES_MAX } else { 1 };
                     thread::sleep(pause_before_attempt(attempt));
-                    attempt += 1;
                 }
                 outcome => return outcome,
             }
@@ -212,10 +233,18 @@ impl<P: Program> Islands<P> {
     /// # Panics
     /// When there is no such instance.
     pub fn try_transact(&self, instance: u16, request: &Request) -> Outcome {
+        let is_instance = |site: &SiteId| usize::from(site.instance) < self.instances;
+        if let Some((site, _)) = request.remote.iter().find(|(site, _)| !is_instance(site)) {
+            let message = format!("there is no instance {}", site.instance);
+            return Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message));
+        }
+        // Relaxed: a matter of who does the work.
+        let worker = (self.next_worker.fetch_add(1, Ordering::Relaxed) % u32::from(self.workers)) as u16;
+        let mut request = request.clone();
+        request.remote.iter_mut().for_each(|(site, _)| site.worker = worker);
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        let site = SiteId { instance, worker: 0 };
-        self.submit(site, Submission::Transaction(request.clone(), answer));
+        self.submit(SiteId { instance, worker }, Submission::Transaction(request, answer));
         let ended = || Outcome::Unknown("the instance has ended before it answered".to_owned());
         receiver.recv().unwrap_or_else(|_| ended())
     }
@@ -348,7 +377,7 @@ fn open_in_threads<P: Program>(
 ) -> Result<Threads<P>, InstanceError> {
     let mut threads = Threads(Vec::new());
     for options in options {
-        threads.0.push(LocalInstance::open(options, database())?);
+        threads.0.push(LocalInstance::open(options, database(), |_| ())?);
     }
     for (first, first_options) in options.iter().enumerate() {
         for (second, second_options) in options.iter().enumerate().skip(first + 1) {

@@ -3,10 +3,11 @@
 
 mod bank;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bank::{ACCOUNTS, Bank, Part, options, site, sum_of_all, transfer};
+use bank::{ACCOUNTS, BALANCE, Bank, Part, options, site, sum_of_all, transfer};
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, Islands, LoadTime};
 
@@ -71,6 +72,55 @@ fn workers_that_send_to_each_other_all_the_time_lose_and_make_no_money() {
         let report = islands.run_load(3, time, &[]).unwrap();
         assert!(report.committed > 100, "{report:?}");
         assert_eq!(balances(&islands).iter().sum::<i64>(), instances as i64 * 8000);
+    }
+}
+
+/// One of the rows is read by the coordinator alone, and one by a participant.
+#[test]
+fn what_a_transaction_reads_at_two_instances_belongs_together() {
+    let directory = tempfile::tempdir().unwrap();
+    for (options, reads, pause) in [
+        (options(2).workers(2), 1000, Duration::ZERO),
+        (options(2).directory(directory.path()), 20, Duration::from_millis(1)),
+    ] {
+        let islands = options.open::<Bank>().unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let moving = scope.spawn(|| {
+                let mut amounts = [1, -1].into_iter().cycle();
+                while let Some(amount) = amounts.next().filter(|_| !is_over.load(Ordering::Relaxed)) {
+                    islands.transact(1, &transfer(0, (0, 0), amount, None));
+                    // Whoever meets what is prepared gives way, again and again, as long as it is being stored.
+                    thread::sleep(pause);
+                }
+            });
+            let balance = || Part::Balance { id: 0 }.bytes();
+            let both = Request { local: Some(balance()), remote: vec![(site(1), balance())] };
+            for _ in 0..reads {
+                let outcome = islands.transact(0, &both);
+                let Outcome::Committed { local: Some(here), remote } = outcome else { panic!("{outcome:?}") };
+                let [here, there] = [here, remote[0].1.clone()]
+                    .map(|balance| i64::from_le_bytes(balance.try_into().unwrap()));
+                assert_eq!(here + there, 2 * BALANCE);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            moving.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_transaction_has_one_part_at_each_site_that_there_is() {
+    let islands = options(2).open::<Bank>().unwrap();
+    let part = || Part::Balance { id: 0 }.bytes();
+    for remote in
+        [vec![(site(0), part())], vec![(site(1), part()), (site(1), part())], vec![(site(2), part())]]
+    {
+        let outcome = islands.transact(0, &Request { local: None, remote });
+        assert!(
+            matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected),
+            "{outcome:?}"
+        );
     }
 }
 

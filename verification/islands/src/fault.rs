@@ -7,6 +7,10 @@ pub enum Fault {
     UnprotectedReads,
     /// The same for parts that only read: they are out when they have voted.
     ReadersOut,
+    /// What the coordinator has only read is not validated at its decision.
+    OwnReadsUnvalidated,
+    /// Nobody is told that an instance has ended before it comes back.
+    EndUntold,
     /// A participant votes before what it has prepared is stored.
     VoteUnstored,
     /// The coordinator tells its decision before that is stored.
@@ -24,12 +28,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns all of them.
+    /// Returns those that a random run meets.
     #[must_use]
-    pub const fn all() -> [Fault; 9] {
+    pub const fn all() -> [Fault; 10] {
         [
             Fault::UnprotectedReads,
             Fault::ReadersOut,
+            Fault::OwnReadsUnvalidated,
             Fault::VoteUnstored,
             Fault::DecisionUnstored,
             Fault::DoneUnstored,

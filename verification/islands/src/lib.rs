@@ -13,8 +13,10 @@ mod fault;
 mod judge;
 mod network;
 mod node;
+mod scenario;
 mod store;
 mod world;
 
 pub use fault::Fault;
+pub use scenario::reader_ends_before_the_decision;
 pub use world::{Failure, Tally, simulate};

@@ -10,23 +10,53 @@ pub(crate) struct Packet {
     pub(crate) from: SiteId,
     pub(crate) to: SiteId,
     pub(crate) bytes: Vec<u8>,
+    is_late: bool,
 }
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     under_way: Vec<Packet>,
+    /// How many were sent.
+    sent: u64,
+    /// Late messages are so no more.
+    is_calm: bool,
 }
+
+/// One in so many messages is late: others pass it by.
+const LATE_ONE_IN: u64 = 8;
+
+/// A late message is delivered one in so many times that it would be.
+const LATENESS: u8 = 16;
 
 impl Network {
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }
 
+    /// Delivers late messages as any others.
+    pub(crate) fn calm_down(&mut self) {
+        self.is_calm = true;
+    }
+
     /// Returns one of the messages, and keeps it as well where it comes twice.
     pub(crate) fn deliver(&mut self, random: &mut fastrand::Rng, comes_twice: bool) -> Option<Packet> {
         let at = random.usize(..self.under_way.len().max(1));
+        let packet = self.under_way.get(at)?;
+        if packet.is_late && !self.is_calm && random.u8(..LATENESS) > 0 {
+            return None;
+        }
         if comes_twice { self.under_way.get(at).cloned() } else { self.lose(at) }
+    }
+
+    /// Takes all messages out.
+    pub(crate) fn take_all(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.under_way)
+    }
+
+    /// Has messages be under way.
+    pub(crate) fn put(&mut self, packets: Vec<Packet>) {
+        self.under_way.extend(packets);
     }
 
     /// Loses one of the messages.
@@ -50,7 +80,9 @@ pub(crate) struct Sender<'a> {
 impl Outbox for Sender<'_> {
     fn send(&mut self, to: SiteId, message: &Message<'_>) {
         let bytes = postcard::to_allocvec(message).expect("a message has bytes");
-        self.network.under_way.push(Packet { from: self.from, to, bytes });
+        self.network.sent += 1;
+        let is_late = self.network.sent.is_multiple_of(LATE_ONE_IN);
+        self.network.under_way.push(Packet { from: self.from, to, bytes, is_late });
     }
 }
 

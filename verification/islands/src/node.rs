@@ -9,7 +9,7 @@ use crate::network::{Network, Packet, Sender, falsify};
 use crate::store::Store;
 
 /// How long sites wait for each other, in simulated time.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -56,11 +56,9 @@ impl Node {
         self.store.crash(kept);
     }
 
-    /// Comes back, if it is dead.
+    /// Comes back; it is dead.
     pub(crate) fn start(&mut self, around: &mut Surroundings<'_>) {
-        if self.is_up() {
-            return;
-        }
+        assert!(!self.is_up(), "one that lives does not come back");
         self.incarnation += 1;
         let mut site = Site::new(self.id, self.incarnation, PATIENCE);
         let decisions = self.store.recover_decisions();
@@ -74,6 +72,25 @@ impl Node {
             site.recover_part(io(&mut self.store, &mut sender, now), id, prepared);
         }
         self.site = Some(site);
+    }
+
+    /// Returns the incarnation that it comes back with.
+    pub(crate) fn next_incarnation(&self) -> u32 {
+        self.incarnation + 1
+    }
+
+    /// Is told that another instance has ended, and comes back.
+    pub(crate) fn hear_of_end(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        other: SiteId,
+        next_incarnation: u32,
+    ) {
+        let (now, mut sender) = (around.now, around.sender(self.id));
+        if let Some(site) = self.site.as_mut() {
+            site.ended(io(&mut self.store, &mut sender, now), other, next_incarnation);
+            site.meet(io(&mut self.store, &mut sender, now), other);
+        }
     }
 
     /// Begins a transaction, if it is up.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ensilo_islands::commit::{DistributedId, Executed, Failed, PartStore, Refusal, RefusalReason, SiteId};
+use ensilo_islands::commit::{
+    DistributedId, Executed, Failed, PartStore, Participants, Refusal, RefusalReason, SiteId,
+};
 
 use crate::fault::Fault;
 
@@ -287,14 +289,17 @@ impl PartStore for Store {
         &mut self,
         id: DistributedId,
         open: Option<Executed<Sets>>,
-        participants: &[SiteId],
+        participants: Participants<'_>,
     ) -> Result<Ticket, Refusal> {
         let sets = open.map(|executed| executed.open).unwrap_or_default();
-        self.validate(&sets)?;
+        let is_unvalidated = sets.writes.is_empty() && self.fault == Some(Fault::OwnReadsUnvalidated);
+        if !is_unvalidated {
+            self.validate(&sets)?;
+        }
         self.seen.insert(id, sets.reads);
         self.write(Entry::Committed { id, writes: sets.writes, was_prepared: false });
-        if !participants.is_empty() && self.fault != Some(Fault::DecisionUnrecorded) {
-            self.write(Entry::Decided { id, participants: participants.to_vec() });
+        if !participants.writers.is_empty() && self.fault != Some(Fault::DecisionUnrecorded) {
+            self.write(Entry::Decided { id, participants: participants.writers.to_vec() });
         }
         Ok(self.ticket(TicketOf::Decided))
     }

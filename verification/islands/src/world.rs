@@ -78,15 +78,16 @@ pub fn simulate(seed: u64, fault: Option<Fault>) -> Result<Tally, Failure> {
     Ok(Tally { committed, distributed, aborted, crashes: world.crashes })
 }
 
-struct World {
+pub(crate) struct World {
+    fault: Option<Fault>,
     random: fastrand::Rng,
     now: Instant,
-    nodes: Vec<Node>,
-    network: Network,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) network: Network,
     /// How many rows each instance has.
     keys: u8,
-    begun: BTreeMap<DistributedId, Request>,
-    told: BTreeMap<DistributedId, Outcome>,
+    pub(crate) begun: BTreeMap<DistributedId, Request>,
+    pub(crate) told: BTreeMap<DistributedId, Outcome>,
     crashes: u64,
     /// Of a hundred steps, how many lose a message, and how many have an instance die.
     loses: u8,
@@ -96,9 +97,16 @@ struct World {
 impl World {
     fn new(seed: u64, fault: Option<Fault>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let nodes = (0..random.u16(2..=4)).map(|instance| Node::new(instance, fault)).collect();
+        let count = random.u16(2..=4);
+        World::of(random, count, fault)
+    }
+
+    /// Returns a world of so many instances, all of which are up.
+    pub(crate) fn of(mut random: fastrand::Rng, count: u16, fault: Option<Fault>) -> Self {
+        let nodes = (0..count).map(|instance| Node::new(instance, fault)).collect();
         let (keys, loses, dies) = (random.u8(1..=4), random.u8(0..=5), random.u8(0..=3));
         let mut world = World {
+            fault,
             random,
             now: Instant::now(),
             nodes,
@@ -119,7 +127,12 @@ impl World {
         let at = self.random.usize(..self.nodes.len());
         match self.random.u8(0..100) {
             chance if chance < self.loses => self.network.lose_one(&mut self.random),
-            chance if chance < self.loses + self.dies => self.crash(at),
+            chance if chance < self.loses + self.dies => {
+                self.crash(at);
+                if self.random.bool() {
+                    self.start(at);
+                }
+            }
             10..15 => self.start(at),
             15..30 => self.begin(at),
             30..45 => self.nodes[at].store.sync(),
@@ -130,17 +143,12 @@ impl World {
     }
 
     /// Has everybody come back and go on, until nothing waits.
-    fn calm_down(&mut self) -> Result<(), Failure> {
+    pub(crate) fn calm_down(&mut self) -> Result<(), Failure> {
+        self.network.calm_down();
         for _ in 0..ROUNDS_MAX {
             self.now += PATIENCE / 4;
-            while !self.network.is_empty() {
-                self.deliver(false);
-            }
-            for at in 0..self.nodes.len() {
-                self.start(at);
-                self.nodes[at].store.sync();
-                self.poll(at);
-            }
+            (0..self.nodes.len()).for_each(|at| self.start(at));
+            self.round();
             if self.network.is_empty() && self.nodes.iter().all(Node::is_idle) {
                 return Ok(());
             }
@@ -148,19 +156,27 @@ impl World {
         Err(Failure::Stuck(format!("{:?}", self.nodes)))
     }
 
-    fn crash(&mut self, at: usize) {
+    pub(crate) fn crash(&mut self, at: usize) {
         if self.nodes[at].is_up() {
             self.crashes += 1;
             self.nodes[at].crash(|unstored| self.random.usize(..=unstored));
         }
     }
 
-    fn start(&mut self, at: usize) {
+    /// Has an instance come back, if it is dead. The others are told first.
+    pub(crate) fn start(&mut self, at: usize) {
+        if self.nodes[at].is_up() {
+            return;
+        }
+        let (id, next_incarnation) = (self.nodes[at].id(), self.nodes[at].next_incarnation());
         let mut around = Surroundings { network: &mut self.network, now: self.now };
+        if self.fault != Some(Fault::EndUntold) {
+            self.nodes.iter_mut().for_each(|node| node.hear_of_end(&mut around, id, next_incarnation));
+        }
         self.nodes[at].start(&mut around);
     }
 
-    fn poll(&mut self, at: usize) {
+    pub(crate) fn poll(&mut self, at: usize) {
         let mut around = Surroundings { network: &mut self.network, now: self.now };
         self.nodes[at].poll(&mut around, |id, outcome| {
             assert!(self.told.insert(id, outcome).is_none(), "{id} has two outcomes");
@@ -175,9 +191,28 @@ impl World {
 
     fn begin(&mut self, at: usize) {
         let request = self.request(at);
+        self.begin_one(at, request);
+    }
+
+    pub(crate) fn begin_one(&mut self, at: usize, request: Request) -> Option<DistributedId> {
         let mut around = Surroundings { network: &mut self.network, now: self.now };
-        if let Some(id) = self.nodes[at].begin(&mut around, &request) {
-            self.begun.insert(id, request);
+        let id = self.nodes[at].begin(&mut around, &request)?;
+        self.begun.insert(id, request);
+        Some(id)
+    }
+
+    pub(crate) fn deliver_all(&mut self) {
+        while !self.network.is_empty() {
+            self.deliver(false);
+        }
+    }
+
+    /// Delivers all messages, stores everything, and has everybody go on, once.
+    pub(crate) fn round(&mut self) {
+        self.deliver_all();
+        for at in 0..self.nodes.len() {
+            self.nodes[at].store.sync();
+            self.poll(at);
         }
     }
 

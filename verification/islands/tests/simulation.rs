@@ -1,6 +1,6 @@
 //! The protocol holds through many seeds, and the judge finds every mistake that is built in.
 
-use ensilo_islands_simulation::{Failure, Fault, Tally, simulate};
+use ensilo_islands_simulation::{Failure, Fault, Tally, reader_ends_before_the_decision, simulate};
 
 /// How many seeds are tried for a mistake to be found.
 const SEEDS_MAX: u64 = 20_000;
@@ -22,7 +22,16 @@ fn every_mistake_is_found() {
         let found = (0..SEEDS_MAX).find_map(|seed| simulate(seed, Some(fault)).err());
         let failure = found.unwrap_or_else(|| panic!("{fault:?} is not found"));
         let is_of_order = matches!(failure, Failure::NotSerializable(_));
-        let breaks_order = matches!(fault, Fault::UnprotectedReads | Fault::ReadersOut);
+        let breaks_order =
+            matches!(fault, Fault::UnprotectedReads | Fault::ReadersOut | Fault::OwnReadsUnvalidated);
         assert!(is_of_order || !breaks_order, "{fault:?}: {failure}");
     }
+}
+
+/// It takes too many steps for random runs to meet it.
+#[test]
+fn a_reader_that_comes_back_before_the_decision_leaves_an_order() {
+    assert_eq!(reader_ends_before_the_decision(None), Ok(()));
+    let failure = reader_ends_before_the_decision(Some(Fault::EndUntold));
+    assert!(matches!(failure, Err(Failure::NotSerializable(_))), "{failure:?}");
 }

@@ -27,6 +27,9 @@ pub(super) trait Transport: Send + fmt::Debug {
 
     /// See [`Waiting::end_wait`].
     fn end_wait(&mut self, is_ready: bool);
+
+    /// See [`Waiting::has_unsent`].
+    fn has_unsent(&self) -> bool;
 }
 
 /// See the module's documentation.
@@ -92,5 +95,9 @@ impl<T: Transport> Waiting for Endpoint<T> {
 
     fn end_wait(&mut self, is_ready: bool) {
         self.transport.end_wait(is_ready);
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.transport.has_unsent()
     }
 }

@@ -174,6 +174,10 @@ impl Transport for MemoryTransport {
         files.push(PollFd::from_borrowed_fd(self.link.as_fd(), PollFlags::IN));
     }
 
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
     fn end_wait(&mut self, is_ready: bool) {
         self.sleeps.end(&self.own[SLEEP]);
         // The bytes say nothing more: messages are looked for after this.

@@ -159,6 +159,10 @@ impl Transport for StreamTransport {
     }
 
     fn end_wait(&mut self, _: bool) {}
+
+    fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
 }
 
 impl fmt::Debug for StreamTransport {

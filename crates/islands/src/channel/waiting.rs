@@ -15,6 +15,9 @@ pub(crate) trait Waiting: Channel {
     /// Adds the files that become ready when something may be received, or more be sent of what was sent in part.
     fn add_files<'a>(&'a self, files: &mut Vec<PollFd<'a>>);
 
+    /// Returns whether something that was sent is lost if the channel is dropped now, and neither sends nor receives before.
+    fn has_unsent(&self) -> bool;
+
     /// Ends a wait in which one of the files became ready, or none.
     fn end_wait(&mut self, is_ready: bool);
 }

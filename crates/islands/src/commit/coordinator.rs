@@ -1,6 +1,6 @@
 //! What a site does for the transactions that it coordinates.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Executed, Failed, PartStore};
+use super::store::{Executed, Failed, PartStore, Participants};
 
 /// A transaction whose parts are known beforehand. Each has [`PART_BYTES_MAX`] bytes at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,8 +122,8 @@ impl<S: PartStore> Coordinator<S> {
             sequence: self.next_sequence,
         };
         self.next_sequence += 1;
-        if request.remote.iter().any(|(_, part)| part.len() > PART_BYTES_MAX) {
-            self.abort(io, id, &[], too_long());
+        if let Some(refusal) = self.refusal_of(request) {
+            self.abort(io, id, &[], refusal);
             return id;
         }
         for (site, part) in &request.remote {
@@ -149,12 +149,15 @@ impl<S: PartStore> Coordinator<S> {
         &mut self,
         io: &mut Io<'_, S, B>,
         from: SiteId,
-        id: DistributedId,
+        (id, incarnation): (DistributedId, u32),
         vote: Vote<'_>,
     ) {
-        if let Vote::No(Refusal { reason: RefusalReason::Restarted(incarnation), .. }) = vote {
-            self.note_incarnation(from, incarnation);
+        let peer = self.peers.entry(from).or_default();
+        if incarnation < peer.incarnation {
+            // It has ended, and what it has voted for is gone, or will be asked for.
+            return;
         }
+        peer.incarnation = incarnation;
         match self.live.get_mut(&id).map(|coordinated| &mut coordinated.stage) {
             Some(Stage::Voting { missing, voted, .. }) => {
                 let Some(at) = missing.iter().position(|site| *site == from) else { return };
@@ -210,21 +213,30 @@ impl<S: PartStore> Coordinator<S> {
         Ok(())
     }
 
-    /// Tells a site that can be reached again the decisions that it may not have heard. A part that has not voted went with its incarnation.
-    pub(super) fn meet<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId) {
-        let mut lost = Vec::new();
-        for (id, coordinated) in &self.live {
-            match &coordinated.stage {
-                Stage::Voting { missing, .. } if missing.contains(&site) => lost.push(*id),
-                Stage::Decided { missing } if missing.contains(&site) => {
-                    tell(io, &[site], *id, Decision::Commit);
-                }
-                Stage::Voting { .. } | Stage::Deciding { .. } | Stage::Decided { .. } => {}
-            }
-        }
+    /// A site has ended, and comes back with this incarnation: gives up what needs what it had not stored.
+    pub(super) fn ended<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
+        let peer = self.peers.entry(site).or_default();
+        peer.incarnation = peer.incarnation.max(next_incarnation);
+        let needs_it = |coordinated: &Coordinated<S::Open>| match &coordinated.stage {
+            Stage::Voting { missing, voted, .. } => missing.contains(&site) || voted.readers.contains(&site),
+            Stage::Deciding { .. } | Stage::Decided { .. } => false,
+        };
+        let lost: Vec<_> =
+            self.live.iter().filter(|(_, coordinated)| needs_it(coordinated)).map(|(id, _)| *id).collect();
         for id in lost {
-            let refusal = Refusal::new(RefusalReason::NoVote, "a participant has ended before its vote");
+            let refusal = Refusal::new(RefusalReason::NoVote, "a participant has ended before the decision");
             self.give_up(io, id, refusal);
+        }
+    }
+
+    /// Tells a site that can be reached again the decisions that it may not have heard.
+    pub(super) fn meet<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId) {
+        for (id, coordinated) in &self.live {
+            if let Stage::Decided { missing } = &coordinated.stage
+                && missing.contains(&site)
+            {
+                tell(io, &[site], *id, Decision::Commit);
+            }
         }
     }
 
@@ -264,9 +276,15 @@ impl<S: PartStore> Coordinator<S> {
         self.live.is_empty() && self.outcomes.is_empty()
     }
 
-    fn note_incarnation(&mut self, site: SiteId, incarnation: u32) {
-        let peer = self.peers.entry(site).or_default();
-        peer.incarnation = peer.incarnation.max(incarnation);
+    /// Returns why a transaction cannot be begun.
+    fn refusal_of(&self, request: &Request) -> Option<Refusal> {
+        if request.remote.iter().any(|(_, part)| part.len() > PART_BYTES_MAX) {
+            return Some(too_long());
+        }
+        let sites: BTreeSet<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
+        let has_one_for_each = sites.len() == request.remote.len() && !sites.contains(&self.own);
+        let message = "a transaction has one part at each site, and that of the coordinator is the local one";
+        (!has_one_for_each).then(|| Refusal::new(RefusalReason::Rejected, message))
     }
 
     fn decide_if_all_have_voted<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
@@ -275,13 +293,12 @@ impl<S: PartStore> Coordinator<S> {
         else {
             return;
         };
-        let is_distributed = !(voted.writers.is_empty() && voted.readers.is_empty());
-        if !missing.is_empty() || self.is_paused && is_distributed {
+        if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return;
         }
         let (mut local, voted) = (local.take(), std::mem::take(voted));
         let reply = local.as_mut().map(|local| std::mem::take(&mut local.reply));
-        match io.store.decide(id, local, &voted.writers) {
+        match io.store.decide(id, local, voted.participants()) {
             Ok(ticket) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
@@ -387,6 +404,10 @@ impl Voted {
         };
         self.replies.push((site, reply.to_vec()));
         Ok(())
+    }
+
+    fn participants(&self) -> Participants<'_> {
+        Participants { writers: &self.writers, readers: &self.readers }
     }
 
     fn all(&self) -> Vec<SiteId> {

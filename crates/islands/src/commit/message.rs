@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::id::DistributedId;
 
+/// The most bytes of what a refusal says.
+const MESSAGE_BYTES_MAX: usize = 1000;
+
 /// A message of the protocol, about one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<'a> {
@@ -24,6 +27,8 @@ pub enum Message<'a> {
     Vote {
         /// The transaction.
         id: DistributedId,
+        /// The incarnation of the participant.
+        incarnation: u32,
         /// The vote.
         vote: Vote<'a>,
     },
@@ -76,10 +81,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns a refusal.
+    /// Returns a refusal. Of a message with more than a thousand bytes the end is left out.
     #[must_use]
     pub fn new(reason: RefusalReason, message: impl Into<String>) -> Self {
-        Refusal { reason, message: message.into() }
+        let mut message = message.into();
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        Refusal { reason, message }
     }
 }
 
@@ -94,6 +101,8 @@ impl fmt::Display for Refusal {
 pub enum RefusalReason {
     /// A conflict with another transaction: the same may succeed later.
     Conflict,
+    /// Memory, or places for transactions, are short: the same may succeed later.
+    Shortage,
     /// A participant has not voted in time: the same may succeed later.
     NoVote,
     /// The participant was opened anew, in this incarnation: the same may succeed at once.

@@ -65,7 +65,7 @@ impl<S: PartStore> Participant<S> {
     ) {
         if incarnation != self.incarnation {
             let reason = RefusalReason::Restarted(self.incarnation);
-            return vote(io, id, Vote::No(Refusal::new(reason, "the participant was opened anew")));
+            return self.vote(io, id, Vote::No(Refusal::new(reason, "the participant was opened anew")));
         }
         let window = self.come.entry(id.coordinator).or_insert_with(|| Window::new(id.incarnation));
         if !window.admit(id.incarnation, number) {
@@ -76,7 +76,7 @@ impl<S: PartStore> Participant<S> {
                 self.parts.insert(id, part);
                 self.unstored.push_back((ticket, id));
             }
-            Err(refusal) => vote(io, id, Vote::No(refusal)),
+            Err(refusal) => self.vote(io, id, Vote::No(refusal)),
         }
     }
 
@@ -131,11 +131,15 @@ impl<S: PartStore> Participant<S> {
         self.parts.is_empty()
     }
 
+    fn vote<B: Outbox>(&self, io: &mut Io<'_, S, B>, id: DistributedId, vote: Vote<'_>) {
+        io.outbox.send(id.coordinator, &Message::Vote { id, incarnation: self.incarnation, vote });
+    }
+
     /// Goes on with a part behind what it was waiting for.
     fn go_on<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
         match self.parts.remove(&id) {
             Some(Part::Preparing { prepared, writes, reply }) => {
-                vote(io, id, if writes { Vote::Yes(&reply) } else { Vote::ReadOnly(&reply) });
+                self.vote(io, id, if writes { Vote::Yes(&reply) } else { Vote::ReadOnly(&reply) });
                 self.parts.insert(id, Part::Prepared { prepared, writes, since: io.now });
             }
             Some(Part::Committing) => io.outbox.send(id.coordinator, &Message::Done { id }),
@@ -181,8 +185,4 @@ fn prepare<S: PartStore>(
     let (writes, reply) = (executed.writes, std::mem::take(&mut executed.reply));
     let (prepared, ticket) = store.prepare(id, part, executed)?;
     Ok((Part::Preparing { prepared, writes, reply }, ticket))
-}
-
-fn vote<S: PartStore, B: Outbox>(io: &mut Io<'_, S, B>, id: DistributedId, vote: Vote<'_>) {
-    io.outbox.send(id.coordinator, &Message::Vote { id, vote });
 }

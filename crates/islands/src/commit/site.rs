@@ -65,6 +65,12 @@ impl<S: PartStore> Site<S> {
         self.participant.recover(&mut io, id, prepared);
     }
 
+    /// Another site has ended, and will come back with this incarnation. It is told to all others before it comes back: they give up what needs what it
+    /// kept in memory alone.
+    pub fn ended<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
+        self.coordinator.ended(&mut io, site, next_incarnation);
+    }
+
     /// Another site can be reached, for the first time or after it was opened anew: asks it and tells it at once what it may not have heard.
     pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
         self.participant.meet(&mut io, site);
@@ -92,7 +98,9 @@ impl<S: PartStore> Site<S> {
                 self.participant.receive_part(io, id, (number, incarnation), part);
             }
             Message::Decide { id, decision } => return self.participant.receive_decision(io, id, decision),
-            Message::Vote { id, vote } => self.coordinator.receive_vote(io, from, id, vote),
+            Message::Vote { id, incarnation, vote } => {
+                self.coordinator.receive_vote(io, from, (id, incarnation), vote);
+            }
             Message::Done { id } => self.coordinator.receive_done(io, from, id),
             Message::Inquire { id } => self.coordinator.receive_inquiry(io, from, id),
         }

@@ -16,6 +16,23 @@ pub struct Executed<O> {
     pub writes: bool,
 }
 
+/// Those who have voted to commit, but for the coordinator.
+#[derive(Copy, Clone, Debug)]
+pub struct Participants<'a> {
+    /// They have something to commit.
+    pub writers: &'a [SiteId],
+    /// They have only read.
+    pub readers: &'a [SiteId],
+}
+
+impl Participants<'_> {
+    /// Returns whether there are any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writers.is_empty() && self.readers.is_empty()
+    }
+}
+
 /// The instance can store nothing any more: it has to be opened anew. What it was doing is found in its files then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed(pub String);
@@ -47,8 +64,8 @@ pub trait PartStore {
     /// Why it cannot be; nothing has changed.
     fn execute(&mut self, part: &[u8]) -> Result<Executed<Self::Open>, Refusal>;
 
-    /// Prepares a part. Where it writes, what is needed to prepare it once more after a crash is stored first; the ticket is for that, and for all that
-    /// the part has read.
+    /// Prepares a part. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the ticket is for that
+    /// note, and for all that the part has read.
     ///
     /// # Errors
     /// Why it cannot be prepared; nothing has changed.
@@ -59,17 +76,18 @@ pub trait PartStore {
         executed: Executed<Self::Open>,
     ) -> Result<(Self::Prepared, Self::Ticket), Refusal>;
 
-    /// Commits a prepared part, and takes away what was stored to prepare it, both or none.
+    /// Commits a prepared part, and has its note count no more, both or none.
     ///
     /// # Errors
     /// [`Failed`].
     fn commit(&mut self, id: DistributedId, prepared: Self::Prepared) -> Result<Self::Ticket, Failed>;
 
-    /// Undoes a prepared part, and takes away what was stored to prepare it.
+    /// Takes the note of a prepared part away, and then undoes it: nobody changes what it has read, and is found stored with the note.
     fn abort(&mut self, id: DistributedId, prepared: Self::Prepared);
 
-    /// Commits the coordinator's own part, if there is one, and the record of the decision to commit, which names these participants, both or none.
-    /// Where there are no participants there is nothing to record.
+    /// Commits the coordinator's own part, if there is one, and the record of the decision to commit, which names those who have to hear of it, both or none.
+    /// Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read is as it was while this is
+    /// called, also if the part writes nothing: the participants have prepared theirs before.
     ///
     /// # Errors
     /// Why the part cannot be committed; nothing has changed.
@@ -77,7 +95,7 @@ pub trait PartStore {
         &mut self,
         id: DistributedId,
         open: Option<Executed<Self::Open>>,
-        participants: &[SiteId],
+        participants: Participants<'_>,
     ) -> Result<Self::Ticket, Refusal>;
 
     /// Takes the record of a decision away. It may come back with a crash.

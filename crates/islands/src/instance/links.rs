@@ -33,6 +33,11 @@ impl Links {
         self.links.insert(site, Link { channel, unsent: Vec::new(), sent: 0, ends: Vec::new() });
     }
 
+    /// Reaches a site no more. What it has sent and nobody has received is gone.
+    pub(super) fn remove(&mut self, site: SiteId) {
+        self.links.remove(&site);
+    }
+
     /// Returns all of them, to be waited for.
     pub(super) fn channels(&mut self) -> impl Iterator<Item = &mut (dyn Waiting + 'static)> {
         self.links.values_mut().map(|link| &mut *link.channel)
@@ -59,7 +64,7 @@ impl Links {
         let mut gone = Vec::new();
         for (site, link) in &mut self.links {
             match link.flush() {
-                Ok(is_sent) => is_all_sent &= is_sent,
+                Ok(is_sent) => is_all_sent &= is_sent && !link.channel.has_unsent(),
                 Err(_) => gone.push(*site),
             }
         }
@@ -85,7 +90,7 @@ impl Links {
 impl Outbox for Links {
     fn send(&mut self, to: SiteId, message: &Message<'_>) {
         let Some(link) = self.links.get_mut(&to) else { return };
-        if link.unsent.len() > UNSENT_BYTES_MAX {
+        if link.unsent.len() - link.sent > UNSENT_BYTES_MAX {
             return;
         }
         let Ok(unsent) = postcard::to_extend(message, std::mem::take(&mut link.unsent)) else {
@@ -112,15 +117,22 @@ impl Link {
                 }
                 Err(ChannelError::TimedOut) => {
                     self.ends.drain(..is_first);
+                    self.forget_sent();
                     return Ok(false);
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.unsent.clear();
         self.ends.clear();
-        self.sent = 0;
+        self.forget_sent();
         Ok(true)
+    }
+
+    /// Keeps of the messages those that are to be sent.
+    fn forget_sent(&mut self) {
+        self.unsent.drain(..self.sent);
+        self.ends.iter_mut().for_each(|end| *end -= self.sent);
+        self.sent = 0;
     }
 }
 

@@ -1,12 +1,19 @@
 //! What an instance notes in its own database for two-phase commit: parts that are prepared, decisions to commit, and how often it was opened.
 //!
-//! A note has a place, which is a row that is written again and again: nothing is inserted or deleted while transactions run. A part's place is
-//! filled by a transaction of its own, and emptied by that which commits the part. A decision's place is filled by the transaction that is the decision,
-//! and may be filled again once the decision is forgotten: a decision that all have heard of can be told once more.
+//! A note has a place, which is a row that is written again and again: nothing is inserted or deleted while transactions run.
+//!
+//! # Parts
+//! A part is noted by a transaction of its own, once it is prepared. The transaction that commits the part writes beside the place that it was carried out. A
+//! note counts as long as that does not say the same: so nothing locks the note, and it can be erased before the part is undone. Otherwise somebody could
+//! overwrite what the part has read, and be found stored with a note that is not erased.
+//!
+//! # Decisions
+//! A decision is noted by the transaction that is the decision. Its place may be filled again once the decision is forgotten: a decision that all
+//! have heard of can be told once more.
 
 use std::collections::BTreeMap;
 
-use ensilo::{Database, Durability, Error, Result, Row, Session, Table, Ticket};
+use ensilo::{Database, Durability, Error, Request, Result, Row, Session, Table, Ticket};
 
 use super::program::Place;
 use crate::commit::{DistributedId, SiteId};
@@ -20,6 +27,15 @@ struct PartNote {
     /// A [`DistributedId`] as a message has it; empty where no part is noted.
     id: Vec<u8>,
     part: Vec<u8>,
+}
+
+/// The part that was carried out last at a place.
+#[derive(Clone, Debug, Row)]
+#[row(table = "islands_done")]
+struct DoneNote {
+    #[row(key)]
+    place: u32,
+    id: Vec<u8>,
 }
 
 /// A place for a decision to commit.
@@ -41,6 +57,7 @@ struct InstanceNote {
     key: u8,
     instance: u16,
     instances: u16,
+    workers: u16,
     incarnation: u32,
 }
 
@@ -65,6 +82,7 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct Notes {
     parts: Table<PartNote>,
+    done: Table<DoneNote>,
     decisions: Table<DecisionNote>,
     free_parts: Places,
     free_decisions: Places,
@@ -73,19 +91,23 @@ pub(crate) struct Notes {
 impl Notes {
     /// Opens the notes of an instance for so many workers, and counts the opening.
     pub(crate) fn open(db: &Database, place: Place, workers: u16) -> Result<(Vec<Notes>, Found)> {
-        let (parts, decisions) = (open_table::<PartNote>(db)?, open_table::<DecisionNote>(db)?);
-        let mut found = Found { incarnation: count_opening(db, place)?, ..Found::default() };
-        db.read(|tx| {
-            let (mut notes, mut told) = (Vec::new(), Vec::new());
+        let (parts, done) = (open_table::<PartNote>(db)?, open_table::<DoneNote>(db)?);
+        let decisions = open_table::<DecisionNote>(db)?;
+        let mut found = Found { incarnation: count_opening(db, place, workers)?, ..Found::default() };
+        let (notes, carried_out, told) = db.read(|tx| {
+            let (mut notes, mut carried_out, mut told) = (Vec::new(), BTreeMap::new(), Vec::new());
             parts.scan().for_each(tx, |_, note: PartNote| notes.push(note))?;
+            done.scan().for_each(tx, |_, note: DoneNote| _ = carried_out.insert(note.place, note.id))?;
             decisions.scan().for_each(tx, |_, note: DecisionNote| told.push(note))?;
-            found.take_in(notes, told)
+            Ok((notes, carried_out, told))
         })?;
+        found.take_in(notes, &carried_out, told)?;
         let (mut free_parts, mut free_decisions) = (Places::of_workers(workers), Places::of_workers(workers));
         deal(&mut free_parts, &found.free_parts, found.parts.iter().map(|part| part.place));
         deal(&mut free_decisions, &found.free_decisions, found.decisions.values().map(|(place, _)| *place));
         let of_worker = |(free_parts, free_decisions)| Notes {
             parts: parts.clone(),
+            done: done.clone(),
             decisions: decisions.clone(),
             free_parts,
             free_decisions,
@@ -93,40 +115,46 @@ impl Notes {
         Ok((free_parts.into_iter().zip(free_decisions).map(of_worker).collect(), found))
     }
 
-    /// Notes a part that is about to be prepared; returns its place, and a ticket for the note.
+    /// Returns a place for a part.
+    pub(crate) fn take_place(&mut self, db: &Database) -> Result<u32> {
+        let (place, is_new) = self.free_parts.take();
+        if is_new {
+            // Here, so that no prepared part keeps the places of others from being made.
+            let made = visibly(db).transact(|tx| {
+                self.parts.upsert(tx, &PartNote { place, id: Vec::new(), part: Vec::new() })?;
+                self.done.upsert(tx, &DoneNote { place, id: Vec::new() })
+            });
+            made.inspect_err(|_| self.free_parts.take_back(place))?;
+        }
+        Ok(place)
+    }
+
+    /// Has the transaction of a session say that the part at a place is carried out.
+    pub(crate) fn carry_out(&self, session: &mut Session, place: u32, id: DistributedId) -> Result<()> {
+        self.done.upsert(session, &DoneNote { place, id: to_bytes(&id) })
+    }
+
+    /// Notes a part that is prepared; returns a ticket for the note.
     pub(crate) fn add_part(
-        &mut self,
+        &self,
         db: &Database,
+        place: u32,
         id: DistributedId,
         part: &[u8],
-    ) -> Result<(u32, Ticket)> {
-        let place = self.free_parts.take();
+    ) -> Result<Ticket> {
         let note = PartNote { place, id: to_bytes(&id), part: part.to_vec() };
-        let parts = &self.parts;
-        match db.request().transact_with_ticket(|tx| parts.upsert(tx, &note)) {
-            Ok(((), ticket)) => Ok((place, ticket)),
-            Err(error) => {
-                self.free_parts.give_back(place);
-                Err(error)
-            }
-        }
+        let added = db.request().transact_with_ticket(|tx| self.parts.upsert(tx, &note));
+        added.map(|((), ticket)| ticket)
     }
 
-    /// Has the transaction of a session take a note away.
-    pub(crate) fn take_part_away(&self, session: &mut Session, place: u32) -> Result<()> {
-        self.parts.upsert(session, &PartNote { place, id: Vec::new(), part: Vec::new() })
-    }
-
-    /// Takes a note of a part away that was not committed.
+    /// Takes the note of a part away that will not be carried out, and is prepared still.
     pub(crate) fn erase_part(&mut self, db: &Database, place: u32) -> Result<()> {
-        let (parts, empty) = (&self.parts, PartNote { place, id: Vec::new(), part: Vec::new() });
-        db.request().durability(Durability::Visible).transact(|tx| parts.upsert(tx, &empty))?;
-        self.free_parts.give_back(place);
-        Ok(())
+        let empty = PartNote { place, id: Vec::new(), part: Vec::new() };
+        visibly(db).transact(|tx| self.parts.upsert(tx, &empty))
     }
 
-    /// A place can be filled again: the note was taken away.
-    pub(crate) fn free_part(&mut self, place: u32) {
+    /// A place can be filled again: its part was carried out, or its note erased.
+    pub(crate) fn free_place(&mut self, place: u32) {
         self.free_parts.give_back(place);
     }
 
@@ -137,7 +165,7 @@ impl Notes {
         id: DistributedId,
         participants: &[SiteId],
     ) -> Result<u32> {
-        let place = self.free_decisions.take();
+        let (place, _) = self.free_decisions.take();
         let note = DecisionNote { place, id: to_bytes(&id), participants: to_bytes(&participants) };
         let added = self.decisions.upsert(session, &note).map(|()| place);
         added.inspect_err(|_| self.free_decisions.give_back(place))
@@ -150,9 +178,14 @@ impl Notes {
 }
 
 impl Found {
-    fn take_in(&mut self, parts: Vec<PartNote>, decisions: Vec<DecisionNote>) -> Result<()> {
+    fn take_in(
+        &mut self,
+        parts: Vec<PartNote>,
+        carried_out: &BTreeMap<u32, Vec<u8>>,
+        decisions: Vec<DecisionNote>,
+    ) -> Result<()> {
         for PartNote { place, id, part } in parts {
-            if id.is_empty() {
+            if id.is_empty() || carried_out.get(&place) == Some(&id) {
                 self.free_parts.push(place);
             } else {
                 self.parts.push(FoundPart { id: from_bytes(&id)?, part, place });
@@ -184,12 +217,19 @@ impl Places {
         (0..step).map(|next| Places { free: Vec::new(), next, step }).collect()
     }
 
-    fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            let place = self.next;
-            self.next += self.step;
-            place
-        })
+    /// Returns a place, and whether there was never a note at it.
+    fn take(&mut self) -> (u32, bool) {
+        if let Some(place) = self.free.pop() {
+            return (place, false);
+        }
+        self.next += self.step;
+        (self.next - self.step, true)
+    }
+
+    /// Takes the place back that was taken last, and is new still.
+    fn take_back(&mut self, place: u32) {
+        assert_eq!(place, self.next - self.step, "it was taken last");
+        self.next = place;
     }
 
     fn give_back(&mut self, place: u32) {
@@ -209,10 +249,10 @@ fn deal(workers: &mut [Places], free: &[u32], used: impl Iterator<Item = u32>) {
     }
 }
 
-/// Returns how often the instance was opened by now, from 1 on.
-fn count_opening(db: &Database, place: Place) -> Result<u32> {
+/// Returns how often the instance was opened by now, from 1 on. It is stored: no two openings have the same number.
+fn count_opening(db: &Database, place: Place, workers: u16) -> Result<u32> {
     let notes = open_table::<InstanceNote>(db)?;
-    db.transact(|tx| {
+    db.request().durability(Durability::Stored).transact(|tx| {
         let Place { instance, instances } = place;
         let before = notes.get(tx, 0)?;
         if let Some(found) = &before
@@ -223,10 +263,23 @@ fn count_opening(db: &Database, place: Place) -> Result<u32> {
                 found.instance, found.instances
             )));
         }
+        if let Some(found) = &before
+            && found.workers != workers
+        {
+            return Err(Error::rollback(format!(
+                "the instance has {} workers, not {workers}: messages find their transactions by the worker",
+                found.workers
+            )));
+        }
         let incarnation = before.map_or(0, |found| found.incarnation) + 1;
-        notes.upsert(tx, &InstanceNote { key: 0, instance, instances, incarnation })?;
+        notes.upsert(tx, &InstanceNote { key: 0, instance, instances, workers, incarnation })?;
         Ok(incarnation)
     })
+}
+
+/// Requests whose answer does not wait for the disk.
+fn visibly(db: &Database) -> Request<'_> {
+    db.request().durability(Durability::Visible)
 }
 
 fn open_table<T: Row>(db: &Database) -> Result<Table<T>> {

@@ -17,7 +17,8 @@ pub struct Place {
 
 /// What an application runs at each of its instances. Each instance has one, over the part of the rows that lies there.
 pub trait Program: Send + Sync + Sized + 'static {
-    /// Opens the tables of an instance, or makes them. It is called once when the instance is opened, before any part is carried out.
+    /// Opens the tables of an instance, or makes them, with the rows that they begin with. It is called once when the instance is opened, before any part is
+    /// carried out, and changes no rows that were there before: parts that were prepared before a crash rely on them.
     ///
     /// # Errors
     /// Those of the database, which keep the instance from being opened.

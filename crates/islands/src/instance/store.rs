@@ -11,7 +11,9 @@ use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket};
 
 use super::notes::{Found, FoundPart, Notes};
 use super::program::Program;
-use crate::commit::{DistributedId, Executed, Failed, PartStore, Refusal, RefusalReason, SiteId};
+use crate::commit::{
+    DistributedId, Executed, Failed, PartStore, Participants, Refusal, RefusalReason, SiteId,
+};
 
 /// Why an instance could not be opened.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) struct InstanceStore<P> {
     idle: Vec<Session>,
     /// The places of decisions that are not forgotten.
     decisions: BTreeMap<DistributedId, u32>,
+    /// Parts that are to be undone, whose notes could not be erased: memory is short, or nothing is stored any more.
+    not_undone: Vec<PreparedPart>,
     waker: Waker,
     /// Counts how often the waker was called, at least once.
     rounds: u64,
@@ -91,7 +95,16 @@ type AskedIn = u64;
 
 impl<P: Program> InstanceStore<P> {
     pub(crate) fn new(db: Database, program: Arc<P>, notes: Option<Notes>, waker: Waker) -> Self {
-        InstanceStore { db, program, notes, idle: Vec::new(), decisions: BTreeMap::new(), waker, rounds: 1 }
+        InstanceStore {
+            db,
+            program,
+            notes,
+            idle: Vec::new(),
+            decisions: BTreeMap::new(),
+            not_undone: Vec::new(),
+            waker,
+            rounds: 1,
+        }
     }
 
     pub(crate) fn db(&self) -> &Database {
@@ -101,6 +114,18 @@ impl<P: Program> InstanceStore<P> {
     /// The waker was called: something is stored, or the log has failed.
     pub(crate) fn note_wake(&mut self) {
         self.rounds += 1;
+    }
+
+    /// Carries a part out, and undoes it when what is returned is dropped. What it inserts has its place in the index until then.
+    ///
+    /// While all parts that were found are carried out so, each can be [recovered](Self::recover): none changes the nodes of the index that another one
+    /// relies on.
+    ///
+    /// # Errors
+    /// [`InstanceError::InDoubt`].
+    pub(crate) fn try_out(&mut self, found: &FoundPart) -> std::result::Result<Session, InstanceError> {
+        let refused = |refusal| InstanceError::InDoubt { id: found.id, refusal };
+        self.execute(&found.part).map(|executed| executed.open).map_err(refused)
     }
 
     /// Prepares the parts once more that were found prepared, and takes over the decisions that were found: of those that are this site's own.
@@ -115,75 +140,98 @@ impl<P: Program> InstanceStore<P> {
             recovered.decisions.push((*id, participants.clone()));
         }
         for part in found.parts.iter().filter(|part| is_own(&part.id)) {
-            recovered.parts.push((part.id, self.recover_part(part)?));
+            let mut session = self.try_out(part)?;
+            let prepared = self.prepare_at(&mut session, part.id, Some(part.place));
+            let refused = |error| InstanceError::InDoubt { id: part.id, refusal: refusal(&error) };
+            recovered.parts.push((part.id, prepared.map_err(refused)?));
+            self.idle.push(session);
         }
         Ok(recovered)
-    }
-
-    fn recover_part(&mut self, found: &FoundPart) -> std::result::Result<PreparedPart, InstanceError> {
-        let refused = |refusal| InstanceError::InDoubt { id: found.id, refusal };
-        let mut session = self.execute(&found.part).map_err(refused)?.open;
-        let prepared = self.prepare_noted(&mut session, Some(found.place))?;
-        self.idle.push(session);
-        Ok(prepared)
     }
 
     fn session(&mut self) -> Result<Session> {
         self.idle.pop().map_or_else(|| self.db.session(), Ok)
     }
 
-    /// Prepares the transaction of a session, which takes the note of it away when it commits.
-    fn prepare_noted(&self, session: &mut Session, place: Option<u32>) -> Result<PreparedPart> {
+    /// Prepares the transaction of a session, which says that it is carried out when it commits.
+    fn prepare_at(
+        &self,
+        session: &mut Session,
+        id: DistributedId,
+        place: Option<u32>,
+    ) -> Result<PreparedPart> {
         if let (Some(notes), Some(place)) = (&self.notes, place) {
-            notes.take_part_away(session, place)?;
+            notes.carry_out(session, place, id)?;
         }
         Ok(PreparedPart { prepared: session.prepare()?, place })
     }
 
-    /// Notes a part and prepares it; returns when the note, or what a part without one has read, is stored.
-    fn note_and_prepare(
+    /// Prepares a part and notes it; returns when the note, or what a part without one has read, is stored.
+    fn prepare_and_note(
         &mut self,
         id: DistributedId,
         part: &[u8],
         (session, writes): (&mut Session, bool),
     ) -> Result<(PreparedPart, Storing)> {
         let Some(notes) = &mut self.notes else {
-            return Ok((self.prepare_noted(session, None)?, Storing(None)));
+            return Ok((self.prepare_at(session, id, None)?, Storing(None)));
         };
         if !writes {
-            let part = self.prepare_noted(session, None)?;
+            let part = self.prepare_at(session, id, None)?;
             let ticket = part.prepared.ticket_of_reads()?;
             return Ok((part, Storing::new(ticket)));
         }
-        let (place, ticket) = notes.add_part(&self.db, id, part)?;
-        match self.prepare_noted(session, Some(place)) {
-            Ok(part) => Ok((part, Storing::new(ticket))),
-            Err(error) => {
-                self.erase(place);
-                Err(error)
+        let place = notes.take_place(&self.db)?;
+        let noted = self.prepare_at(session, id, Some(place)).and_then(|prepared| {
+            let notes = self.notes.as_ref().ok_or(Error::NotDurable)?;
+            Ok((prepared, Storing::new(notes.add_part(&self.db, place, id, part)?)))
+        });
+        noted.inspect_err(|_| self.free_place(place))
+    }
+
+    fn free_place(&mut self, place: u32) {
+        if let Some(notes) = &mut self.notes {
+            notes.free_place(place);
+        }
+    }
+
+    /// Undoes a part, once its note is erased. Returns it where that fails.
+    fn undo(&mut self, part: PreparedPart) -> std::result::Result<(), PreparedPart> {
+        if let (Some(notes), Some(place)) = (&mut self.notes, part.place) {
+            if notes.erase_part(&self.db, place).is_err() {
+                return Err(part);
+            }
+            notes.free_place(place);
+        }
+        Ok(())
+    }
+
+    /// Undoes parts that could not be undone before.
+    fn undo_rest(&mut self) {
+        for part in mem::take(&mut self.not_undone) {
+            if let Err(part) = self.undo(part) {
+                self.not_undone.push(part);
             }
         }
     }
 
-    /// Takes the note of a part away that is not prepared any more.
-    fn erase(&mut self, place: u32) {
-        if let Some(notes) = &mut self.notes {
-            // Where this fails nothing is stored any more. The note is found at the next opening, and nobody knows of its transaction.
-            let _ = notes.erase_part(&self.db, place);
-        }
+    /// Validates a part that writes nothing. It was prepared together with the others for a moment, which is as good as a commit.
+    fn decide_reads(&self, session: &mut Session) -> Result<Storing> {
+        let prepared = session.prepare()?;
+        if self.notes.is_some() { prepared.ticket_of_reads().map(Storing::new) } else { Ok(Storing(None)) }
     }
 
     fn commit_decision(
         &mut self,
         id: DistributedId,
         session: &mut Session,
-        participants: &[SiteId],
+        writers: &[SiteId],
     ) -> Result<Storing> {
         let Some(notes) = &mut self.notes else { return session.commit().map(|()| Storing(None)) };
-        if participants.is_empty() {
+        if writers.is_empty() {
             return session.commit_with_ticket().map(Storing::new);
         }
-        let place = notes.add_decision(session, id, participants)?;
+        let place = notes.add_decision(session, id, writers)?;
         match session.commit_with_ticket() {
             Ok(ticket) => {
                 self.decisions.insert(id, place);
@@ -209,6 +257,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
     type Ticket = Storing;
 
     fn execute(&mut self, part: &[u8]) -> std::result::Result<Executed<Session>, Refusal> {
+        self.undo_rest();
         let mut session = self.session().map_err(|error| refusal(&error))?;
         let program = &self.program;
         let executed = session.begin().and_then(|()| execute(&**program, &mut session, part));
@@ -218,10 +267,10 @@ impl<P: Program> PartStore for InstanceStore<P> {
                 Ok(Executed { open: session, reply, writes })
             }
             Err(error) => {
-                // It may be open still.
+                let refusal = refusal_by_part(&error, &mut session);
                 let _ = session.rollback();
                 self.idle.push(session);
-                Err(refusal(&error))
+                Err(refusal)
             }
         }
     }
@@ -233,7 +282,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         executed: Executed<Session>,
     ) -> std::result::Result<(PreparedPart, Storing), Refusal> {
         let Executed { open: mut session, writes, .. } = executed;
-        let prepared = self.note_and_prepare(id, part, (&mut session, writes));
+        let prepared = self.prepare_and_note(id, part, (&mut session, writes));
         let _ = session.rollback();
         self.idle.push(session);
         prepared.map_err(|error| refusal(&error))
@@ -246,17 +295,14 @@ impl<P: Program> PartStore for InstanceStore<P> {
         };
         let ticket = part.prepared.commit_with_ticket().map_err(failed)?;
         if let Some(place) = part.place {
-            notes.free_part(place);
+            notes.free_place(place);
         }
         Ok(Storing::new(ticket))
     }
 
     fn abort(&mut self, _: DistributedId, part: PreparedPart) {
-        let PreparedPart { prepared, place } = part;
-        // First: it has locked its note.
-        drop(prepared);
-        if let Some(place) = place {
-            self.erase(place);
+        if let Err(part) = self.undo(part) {
+            self.not_undone.push(part);
         }
     }
 
@@ -264,16 +310,19 @@ impl<P: Program> PartStore for InstanceStore<P> {
         &mut self,
         id: DistributedId,
         executed: Option<Executed<Session>>,
-        participants: &[SiteId],
+        participants: Participants<'_>,
     ) -> std::result::Result<Storing, Refusal> {
-        if executed.is_none() && (participants.is_empty() || self.notes.is_none()) {
-            return Ok(Storing(None));
-        }
-        let mut session = match executed {
-            Some(executed) => executed.open,
-            None => self.begun().map_err(|error| refusal(&error))?,
+        let is_noted = self.notes.is_some() && !participants.writers.is_empty();
+        let (mut session, only_reads) = match executed {
+            Some(executed) => (executed.open, !executed.writes && !is_noted && !participants.is_empty()),
+            None if !is_noted => return Ok(Storing(None)),
+            None => (self.begun().map_err(|error| refusal(&error))?, false),
         };
-        let decided = self.commit_decision(id, &mut session, participants);
+        let decided = if only_reads {
+            self.decide_reads(&mut session)
+        } else {
+            self.commit_decision(id, &mut session, participants.writers)
+        };
         let _ = session.rollback();
         self.idle.push(session);
         decided.map_err(|error| refusal(&error))
@@ -315,10 +364,20 @@ fn execute<P: Program>(program: &P, session: &mut Session, part: &[u8]) -> Resul
     executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")))
 }
 
+/// Returns what a participant says of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.
+fn refusal_by_part(error: &Error, session: &mut Session) -> Refusal {
+    match session.prepare() {
+        Err(conflict @ Error::Aborted(_)) => refusal(&conflict),
+        // It was validated, or has ended before it could be.
+        Ok(_) | Err(_) => refusal(error),
+    }
+}
+
 /// Returns what a participant says of an error.
 fn refusal(error: &Error) -> Refusal {
     let reason = match error {
         Error::Aborted(abort) if abort.reason().is_retryable() => RefusalReason::Conflict,
+        Error::OutOfMemory(_) | Error::TooManyTransactions => RefusalReason::Shortage,
         _ => RefusalReason::Rejected,
     };
     Refusal::new(reason, error.to_string())
@@ -344,3 +403,7 @@ impl fmt::Debug for Storing {
         f.debug_tuple("Storing").field(&self.0.as_ref().map(|(ticket, _)| ticket)).finish()
     }
 }
+
+#[cfg(test)]
+#[path = "store/tests.rs"]
+mod tests;

@@ -29,6 +29,9 @@ const SLEEP_MAX: Duration = Duration::from_millis(100);
 /// The same while transactions wait for another attempt.
 const SLEEP_MAX_BEFORE_ATTEMPT: Duration = Duration::from_micros(100);
 
+/// How long it waits for others to end what is under way, when it is to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
 
@@ -50,6 +53,8 @@ pub(crate) enum Submission {
     Resume,
     /// Read at a consistent point.
     Read(SnapshotRead),
+    /// This site has ended, and comes back with this incarnation. What is to be called then says that it is known.
+    Ended(SiteId, u32, Box<dyn FnOnce() + Send>),
     /// Reach this site through this channel from now on.
     Link(SiteId, Box<dyn Waiting>),
     /// Serve a client outside of the process.
@@ -130,15 +135,28 @@ impl<P: Program> Worker<P> {
     /// [`Failed`].
     pub(crate) fn run(&mut self, recovered: Recovered, stops: &AtomicBool) -> Result<(), Failed> {
         self.recover(recovered);
-        let mut looks = 0;
+        let ended = self.serve(stops);
+        if ended.is_err() {
+            // What is prepared here must not be undone in memory, and others go on as if it had been. It closes unless it has been closed.
+            let _ = self.store.db().close();
+        }
+        ended
+    }
+
+    fn serve(&mut self, stops: &AtomicBool) -> Result<(), Failed> {
+        let (mut looks, mut stopped) = (0, None);
         loop {
             if self.turn()? {
                 looks = 0;
                 continue;
             }
             // Acquire: what whoever stops it has done before.
-            if stops.load(Ordering::Acquire) && self.site.is_idle() && self.links.flush() {
-                return Ok(());
+            if stops.load(Ordering::Acquire) {
+                let is_late = stopped.get_or_insert_with(Instant::now).elapsed() > STOP_PATIENCE;
+                // Where others have ended in the midst of something, it is found at the next opening.
+                if is_late || self.site.is_idle() && self.links.flush() {
+                    return Ok(());
+                }
             }
             looks += 1;
             if looks < LOOKS {
@@ -259,6 +277,10 @@ impl<P: Program> Worker<P> {
     }
 
     fn begin_load(&mut self, load: &Load, now: Instant, answer: LoadAnswerTo) {
+        if self.load.is_some() {
+            return self
+                .answer_load(answer, Err(ensilo::Error::rollback("the worker makes transactions already")));
+        }
         match self.program.requests(self.own, &load.description) {
             Ok(source) => self.load = Some((RunningLoad::new(load, source, now), answer)),
             Err(error) => self.answer_load(answer, Err(error)),
@@ -327,6 +349,14 @@ impl<P: Program> Worker<P> {
         }
     }
 
+    /// A site has ended: nothing that it has sent counts any more.
+    fn end_site(&mut self, site: SiteId, next_incarnation: u32, now: Instant) {
+        self.links.remove(site);
+        self.peers = self.links.sites();
+        let io = Io { store: &mut self.store, outbox: &mut self.links, now };
+        self.site.ended(io, site, next_incarnation);
+    }
+
     /// Reaches a site through a channel.
     fn link(&mut self, site: SiteId, channel: Box<dyn Waiting>, now: Instant) {
         self.links.set(site, channel);
@@ -372,6 +402,10 @@ impl<P: Program> Worker<P> {
                 Submission::Pause(answer) => self.pause(PauseAnswerTo::Caller(answer)),
                 Submission::Resume => self.resume(now),
                 Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
+                Submission::Ended(site, next_incarnation, answer) => {
+                    self.end_site(site, next_incarnation, now);
+                    answer();
+                }
                 Submission::Link(site, channel) => self.link(site, channel, now),
                 Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
             }

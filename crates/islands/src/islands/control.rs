@@ -21,10 +21,14 @@ use crate::commit::SiteId;
 pub(crate) enum Control {
     /// Open the instance, and start its workers.
     Open(Box<InstanceOptions>),
-    /// From the instance: it is open.
-    Opened,
+    /// From the instance: it is open, in this incarnation.
+    Opened(u32),
     /// From the instance: it cannot be opened.
     Refused(String),
+    /// Another instance has ended, and comes back with this incarnation.
+    Ended { instance: u16, next_incarnation: u32 },
+    /// From the instance: all of it knows what it was told.
+    Known,
     /// Has a worker reach this site over the socket that comes with this.
     Link { worker: u16, site: SiteId },
     /// Has a worker serve a client over the socket that comes with this.

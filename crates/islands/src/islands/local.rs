@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
-use crate::commit::{DistributedId, Failed, Site, SiteId};
+use crate::commit::{Failed, Site, SiteId};
 use crate::instance::{
     Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Wake, Worker,
 };
@@ -42,6 +42,8 @@ pub(crate) struct LocalInstance<P> {
     channel: ChannelKind,
     workers: Vec<LocalWorker>,
     stops: Arc<AtomicBool>,
+    /// How often it was opened.
+    pub(crate) incarnation: u32,
 }
 
 /// A worker that runs.
@@ -63,21 +65,44 @@ struct Prepared<P: Program> {
 
 impl<P: Program> LocalInstance<P> {
     /// Opens an instance, prepares again what was prepared before a crash, and starts its workers.
-    pub(crate) fn open(options: &InstanceOptions, database: Options) -> Result<Self, InstanceError> {
+    ///
+    /// `on_failure` is called when a worker can go on no more.
+    pub(crate) fn open(
+        options: &InstanceOptions,
+        database: Options,
+        on_failure: fn(&Failed),
+    ) -> Result<Self, InstanceError> {
         let db = match &options.directory {
             Some(directory) => database.open(directory)?,
             None => database.in_memory()?,
         };
+        // What is prepared relies on the index, which rows that are loaded later would change.
+        db.wait_until_loaded()?;
+        // First: the files may be of another instance.
+        let (notes, found) = open_notes(options, &db)?;
         let program = Arc::new(P::open(&db, options.place)?);
-        let prepared = prepare_workers(options, &db, &program)?;
+        let (prepared, incarnation) =
+            (prepare_workers(options, &db, &program, notes, &found)?, found.incarnation);
         let stops = Arc::new(AtomicBool::new(false));
         let mut instance =
-            LocalInstance { db, program, channel: options.channel, workers: Vec::new(), stops };
+            LocalInstance { db, program, channel: options.channel, workers: Vec::new(), stops, incarnation };
         for worker in prepared {
-            let running = worker.start(&options.cpus, &instance.stops)?;
+            let running = worker.start(&options.cpus, &instance.stops, on_failure)?;
             instance.workers.push(running);
         }
         Ok(instance)
+    }
+
+    /// Tells all workers that another instance has ended, and comes back with this incarnation; returns when they know.
+    pub(crate) fn end_other(&self, instance: u16, next_incarnation: u32) {
+        let (sender, known) = mpsc::channel::<()>();
+        for (worker, of_worker) in (0..).zip(&self.workers) {
+            let (site, sender) = (SiteId { instance, worker }, sender.clone());
+            of_worker.submit(Submission::Ended(site, next_incarnation, Box::new(move || drop(sender))));
+        }
+        drop(sender);
+        // Each of them drops its sender, also one that has ended.
+        let _ = known.recv();
     }
 
     /// Has a worker do something. One that has ended drops it.
@@ -115,11 +140,11 @@ impl<P: Program> LocalInstance<P> {
     }
 }
 
-fn prepare_workers<P: Program>(
+/// Opens the notes of the workers, none where nothing is stored, and what was found there.
+fn open_notes(
     options: &InstanceOptions,
     db: &Database,
-    program: &Arc<P>,
-) -> Result<Vec<Prepared<P>>, InstanceError> {
+) -> Result<(Vec<Option<Notes>>, Found), InstanceError> {
     let (mut notes, found) = match options.directory {
         Some(_) => {
             let (notes, found) = Notes::open(db, options.place, options.workers)?;
@@ -128,14 +153,31 @@ fn prepare_workers<P: Program>(
         None => (Vec::new(), Found::default()),
     };
     notes.resize_with(options.workers.into(), || None);
-    let mut prepared = Vec::new();
-    for (worker, notes) in (0..).zip(notes) {
-        let own = SiteId { instance: options.place.instance, worker };
+    Ok((notes, found))
+}
+
+fn prepare_workers<P: Program>(
+    options: &InstanceOptions,
+    db: &Database,
+    program: &Arc<P>,
+    notes: Vec<Option<Notes>>,
+    found: &Found,
+) -> Result<Vec<Prepared<P>>, InstanceError> {
+    let mut stores = Vec::new();
+    for notes in notes {
         let wake = Arc::new(Wake::new().map_err(InstanceError::Io)?);
         let waker = Waker::from(Arc::clone(&wake));
-        let mut store = InstanceStore::new(db.clone(), Arc::clone(program), notes, waker);
-        let is_own = |id: &DistributedId| id.coordinator.worker % options.workers == worker;
-        let recovered = store.recover(&found, is_own)?;
+        stores.push((InstanceStore::new(db.clone(), Arc::clone(program), notes, waker), wake));
+    }
+    // Until all are prepared.
+    let mut tried_out = Vec::new();
+    for part in &found.parts {
+        tried_out.push(stores[0].0.try_out(part)?);
+    }
+    let mut prepared = Vec::new();
+    for (worker, (mut store, wake)) in (0..).zip(stores) {
+        let own = SiteId { instance: options.place.instance, worker };
+        let recovered = store.recover(found, |id| id.coordinator.worker == worker)?;
         let site = Site::new(own, found.incarnation, PATIENCE);
         prepared.push(Prepared { own, program: Arc::clone(program), site, store, wake, recovered });
     }
@@ -143,7 +185,12 @@ fn prepare_workers<P: Program>(
 }
 
 impl<P: Program> Prepared<P> {
-    fn start(self, cpus: &InstancePlace, stops: &Arc<AtomicBool>) -> Result<LocalWorker, InstanceError> {
+    fn start(
+        self,
+        cpus: &InstancePlace,
+        stops: &Arc<AtomicBool>,
+        on_failure: fn(&Failed),
+    ) -> Result<LocalWorker, InstanceError> {
         let Prepared { own, program, site, store, wake, recovered } = self;
         let (sender, submissions) = mpsc::channel();
         let (bound, is_bound) = mpsc::channel();
@@ -156,7 +203,8 @@ impl<P: Program> Prepared<P> {
             if !may_run {
                 return Ok(());
             }
-            Worker::new((own, program), site, store, (submissions, wake)).run(recovered, &stops)
+            let ended = Worker::new((own, program), site, store, (submissions, wake)).run(recovered, &stops);
+            ended.inspect_err(on_failure)
         };
         let name = format!("island-{own}");
         let thread = thread::Builder::new().name(name).spawn(run).map_err(InstanceError::Io)?;

@@ -12,6 +12,7 @@ use ensilo::Options;
 
 use super::control::{self, Control};
 use super::local::LocalInstance;
+use crate::commit::Failed;
 use crate::instance::Program;
 
 /// Says that a process is an instance. Its first file is the socket to the process that has started it.
@@ -46,14 +47,14 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
     let (Control::Open(options), _) = control::receive(&socket)? else {
         return Err(io::Error::other("it was not told what to open"));
     };
-    let mut instance = match LocalInstance::<P>::open(&options, database()) {
+    let mut instance = match LocalInstance::<P>::open(&options, database(), end_process) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
             control::send(&socket, &Control::Refused(error.to_string()), None)?;
             return Err(io::Error::other(error.to_string()));
         }
     };
-    control::send(&socket, &Control::Opened, None)?;
+    control::send(&socket, &Control::Opened(instance.incarnation), None)?;
     let served = serve(&instance, &socket);
     instance.stop();
     let Some(instance) = Arc::get_mut(&mut instance) else {
@@ -66,6 +67,12 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
     served
 }
 
+/// A worker can go on no more: what is under way is found when the instance is opened again, by another process.
+fn end_process(failed: &Failed) {
+    eprintln!("an instance has ended: {failed}");
+    std::process::exit(1);
+}
+
 /// Does what it is told, until it is told to stop. Where the process that has started it is gone it stops as well.
 fn serve<P: Program>(instance: &Arc<LocalInstance<P>>, socket: &UnixStream) -> io::Result<()> {
     loop {
@@ -76,6 +83,10 @@ fn serve<P: Program>(instance: &Arc<LocalInstance<P>>, socket: &UnixStream) -> i
             }
             (Control::Client { worker }, Some(end)) => {
                 connect(instance, end, move |instance, end| instance.serve(worker, end))?;
+            }
+            (Control::Ended { instance: other, next_incarnation }, _) => {
+                instance.end_other(other, next_incarnation);
+                control::send(socket, &Control::Known, None)?;
             }
             (Control::Stop, _) => return Ok(()),
             _ => return Err(io::Error::other("it was told what is not for an instance")),

@@ -129,7 +129,11 @@ fn refuse(submission: Submission, reason: &str) {
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
         Submission::Read(read) => (read.ended)(Err(ensilo::Error::rollback(reason))),
         // Whoever waits for a pause finds out that nobody answers.
-        Submission::Pause(_) | Submission::Resume | Submission::Link(..) | Submission::Client(..) => {}
+        Submission::Pause(_)
+        | Submission::Resume
+        | Submission::Ended(..)
+        | Submission::Link(..)
+        | Submission::Client(..) => {}
     }
 }
 
@@ -163,6 +167,11 @@ impl Shared {
     }
 
     fn start_again(&self, started: &mut [Started], instance: usize) -> Result<(), InstanceError> {
+        if self.options[instance].directory.is_none() {
+            return Err(InstanceError::Process(
+                "its rows were in memory, and are lost with its process".to_owned(),
+            ));
+        }
         let mut attempts = 0;
         loop {
             // Acquire: what whoever stops has done before.
@@ -183,7 +192,13 @@ impl Shared {
                 Err(_) => {}
             }
         }
-        for other in (0..self.options.len()).filter(|other| *other != instance) {
+        let (place, incarnation) = (self.options[instance].place, started[instance].process.incarnation());
+        let others = || (0..self.options.len()).filter(move |other| *other != instance);
+        // All of them, before it can do anything.
+        for other in others() {
+            started[other].process.end_other(place.instance, incarnation);
+        }
+        for other in others() {
             // Where one is dead by now, it is linked when it comes back.
             let _ = self.link(started, instance, other);
         }

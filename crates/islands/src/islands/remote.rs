@@ -34,6 +34,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct InstanceProcess {
     child: Child,
     control: UnixStream,
+    /// How often the instance was opened by now.
+    incarnation: u32,
 }
 
 impl InstanceProcess {
@@ -44,9 +46,12 @@ impl InstanceProcess {
         let child = command.spawn().map_err(InstanceError::Io)?;
         // The command has the other end as well.
         drop(command);
-        let mut process = InstanceProcess { child, control };
+        let mut process = InstanceProcess { child, control, incarnation: 0 };
         match process.open(options) {
-            Ok(()) => Ok(process),
+            Ok(incarnation) => {
+                process.incarnation = incarnation;
+                Ok(process)
+            }
             Err(error) => {
                 process.end();
                 Err(error)
@@ -54,11 +59,11 @@ impl InstanceProcess {
         }
     }
 
-    fn open(&self, options: &InstanceOptions) -> Result<(), InstanceError> {
+    fn open(&self, options: &InstanceOptions) -> Result<u32, InstanceError> {
         control::send(&self.control, &Control::Open(Box::new(options.clone())), None)
             .map_err(InstanceError::Io)?;
         match control::receive(&self.control).map_err(InstanceError::Io)? {
-            (Control::Opened, _) => Ok(()),
+            (Control::Opened(incarnation), _) => Ok(incarnation),
             (Control::Refused(message), _) => Err(InstanceError::Process(message)),
             _ => Err(InstanceError::Process("it has not said whether it is open".to_owned())),
         }
@@ -67,6 +72,21 @@ impl InstanceProcess {
     /// Returns the number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns how often the instance was opened by now.
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    /// Tells the instance that another one has ended, and comes back with this incarnation; returns when it knows. A process that is dead by now
+    /// knows nothing that it could be wrong about.
+    pub(crate) fn end_other(&self, instance: u16, next_incarnation: u32) {
+        let told = control::send(&self.control, &Control::Ended { instance, next_incarnation }, None);
+        if told.is_ok() {
+            // The process answers, or is dead.
+            let _ = control::receive(&self.control);
+        }
     }
 
     /// Has a worker reach another site over a socket.
@@ -219,7 +239,7 @@ enum Turn {
     Stopped,
 }
 
-/// Returns what a submission orders, and who waits for that. Links are made by other ways.
+/// Returns what a submission orders, and who waits for that. What has to do with other instances goes by other ways.
 fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
     match submission {
         Submission::Transaction(request, answer) => {
@@ -231,7 +251,7 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Read(SnapshotRead { part, begun, ended }) => {
             Some((Order::Read(part), Waiting::Read { begun: Some(begun), ended }))
         }
-        Submission::Link(..) | Submission::Client(..) => None,
+        Submission::Ended(..) | Submission::Link(..) | Submission::Client(..) => None,
     }
 }
 

@@ -1,0 +1,222 @@
+use std::path::Path;
+
+use ensilo::{Durability, Row, Table, Transaction};
+
+use super::*;
+use crate::instance::Place;
+
+/// Rows that parts insert, or change.
+struct Rows(Table<Item>);
+
+#[derive(Row)]
+#[row(table = "item")]
+struct Item {
+    #[row(key)]
+    id: u32,
+    count: u64,
+}
+
+/// A row that is written so that there is something to store.
+const MARK: u32 = u32::MAX;
+
+const INSERT: u8 = 0;
+const ADD: u8 = 1;
+const READ: u8 = 2;
+
+/// A part: what it does, to a row.
+fn part(what: u8, id: u32) -> Vec<u8> {
+    [&[what][..], &id.to_le_bytes()].concat()
+}
+
+impl Program for Rows {
+    fn open(db: &Database, _: Place) -> Result<Self> {
+        if let Ok(rows) = db.open_table() {
+            return Ok(Rows(rows));
+        }
+        let rows = db.create_table()?;
+        db.transact(|tx| rows.upsert(tx, &Item { id: MARK, count: 0 }))?;
+        Ok(Rows(rows))
+    }
+
+    fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        let id = u32::from_le_bytes(part[1..].try_into().unwrap());
+        let before = self.0.get(tx, id)?;
+        match (part[0], before) {
+            (INSERT, None) => self.0.insert(tx, &Item { id, count: 1 }).map(drop)?,
+            (ADD, Some(item)) => self.0.replace(tx, &Item { id, count: item.count + 1 })?,
+            (READ, Some(_)) => {}
+            _ => return Err(Error::rollback("another row was expected")),
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn id(sequence: u64) -> DistributedId {
+    DistributedId { coordinator: SiteId { instance: 1, worker: 0 }, incarnation: 1, sequence }
+}
+
+/// An instance as an opening finds it.
+struct Opened {
+    store: InstanceStore<Rows>,
+    recovered: Recovered,
+    db: Database,
+}
+
+fn open(directory: &Path) -> Opened {
+    let db = Database::open(directory).unwrap();
+    let place = Place { instance: 0, instances: 2 };
+    let (mut notes, found) = Notes::open(&db, place, 1).unwrap();
+    let program = Arc::new(Rows::open(&db, place).unwrap());
+    let mut store = InstanceStore::new(db.clone(), program, notes.pop(), Waker::noop().clone());
+    let tried_out: Vec<_> = found.parts.iter().map(|part| store.try_out(part).unwrap()).collect();
+    let recovered = store.recover(&found, |_| true).unwrap();
+    drop(tried_out);
+    Opened { store, recovered, db }
+}
+
+/// Carries a part out and prepares it; waits until that is stored.
+fn prepare(
+    store: &mut InstanceStore<Rows>,
+    id: DistributedId,
+    part: &[u8],
+) -> std::result::Result<PreparedPart, Refusal> {
+    let executed = store.execute(part)?;
+    let (prepared, storing) = store.prepare(id, part, executed)?;
+    storing.0.unwrap().0.wait().unwrap();
+    Ok(prepared)
+}
+
+/// Returns the directory of the instance as a crash would leave it once all is stored that has been done.
+fn crash(opened: &Opened) -> tempfile::TempDir {
+    let rows = &opened.store.program.0;
+    let request = opened.db.request().durability(Durability::Stored);
+    request.transact(|tx| rows.replace(tx, &Item { id: MARK, count: 0 })).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    opened.db.backup(directory.path()).unwrap();
+    directory
+}
+
+fn insert_all(opened: &Opened, ids: impl Iterator<Item = u32>) {
+    let rows = &opened.store.program.0;
+    let request = opened.db.request().durability(Durability::Stored);
+    let ids: Vec<u32> = ids.collect();
+    request
+        .transact(|tx| ids.iter().try_for_each(|id| rows.insert(tx, &Item { id: *id, count: 0 }).map(drop)))
+        .unwrap();
+}
+
+/// The nodes of the index are others after the opening, and each part relies on some.
+#[test]
+fn parts_that_were_prepared_beside_each_other_are_again() {
+    for seed in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut opened = open(directory.path());
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut ids: Vec<u32> = (0..200).map(|at| at * 10).collect();
+        random.shuffle(&mut ids);
+        insert_all(&opened, ids.into_iter());
+        opened.db.checkpoint().unwrap();
+        let prepared: Vec<_> = (0..30)
+            .filter_map(|at| prepare(&mut opened.store, id(at), &part(INSERT, at as u32 * 65 + 1)).ok())
+            .collect();
+        assert!(prepared.len() > 3, "{}", prepared.len());
+        let left = crash(&opened);
+        let mut again = open(left.path());
+        assert_eq!(again.recovered.parts.len(), prepared.len());
+        for (id, part) in mem::take(&mut again.recovered.parts) {
+            again.store.commit(id, part).unwrap().0.unwrap().0.wait().unwrap();
+        }
+        let (rows, left) = (&again.store.program.0, crash(&again));
+        let count = again.db.read(|tx| {
+            let mut count = 0;
+            rows.scan().for_each(tx, |_, item: Item| count += item.count)?;
+            Ok(count)
+        });
+        assert_eq!(count.unwrap(), prepared.len() as u64);
+        assert!(open(left.path()).recovered.parts.is_empty());
+    }
+}
+
+#[test]
+fn a_part_that_was_not_prepared_or_was_undone_leaves_no_note() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut opened = open(directory.path());
+    insert_all(&opened, 0..4);
+    let first = prepare(&mut opened.store, id(0), &part(ADD, 0)).unwrap();
+    // It is in conflict with that.
+    assert_eq!(prepare(&mut opened.store, id(1), &part(ADD, 0)).unwrap_err().reason, RefusalReason::Conflict);
+    let undone = prepare(&mut opened.store, id(2), &part(ADD, 1)).unwrap();
+    opened.store.abort(id(2), undone);
+    // What it had read may be changed from here on.
+    let committed = prepare(&mut opened.store, id(3), &part(ADD, 1)).unwrap();
+    opened.store.commit(id(3), committed).unwrap();
+    let again = open(crash(&opened).path());
+    assert_eq!(again.recovered.parts.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [id(0)]);
+    opened.store.commit(id(0), first).unwrap();
+    assert!(open(crash(&opened).path()).recovered.parts.is_empty());
+}
+
+/// A commit that has read a single row takes it as of its begin. What is decided together with others is read at the decision.
+#[test]
+fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
+    let directory = tempfile::tempdir().unwrap();
+    let stored = open(directory.path());
+    insert_all(&stored, 0..4);
+    let db = Database::in_memory().unwrap();
+    let program = Arc::new(Rows::open(&db, Place { instance: 0, instances: 2 }).unwrap());
+    let store = InstanceStore::new(db.clone(), program, None, Waker::noop().clone());
+    let in_memory = Opened { store, recovered: Recovered::default(), db };
+    in_memory.db.transact(|tx| in_memory.store.program.0.insert(tx, &Item { id: 0, count: 0 })).unwrap();
+    let other = [SiteId { instance: 1, worker: 0 }];
+    for mut opened in [stored, in_memory] {
+        for participants in
+            [Participants { writers: &[], readers: &other }, Participants { writers: &other, readers: &[] }]
+        {
+            for changes in [false, true] {
+                let executed = opened.store.execute(&part(READ, 0)).unwrap();
+                if changes {
+                    let rows = &opened.store.program.0;
+                    opened.db.transact(|tx| rows.replace(tx, &Item { id: 0, count: 7 })).unwrap();
+                }
+                let decided = opened.store.decide(id(0), Some(executed), participants);
+                assert_eq!(
+                    decided.map(drop).map_err(|refusal| refusal.reason),
+                    if changes { Err(RefusalReason::Conflict) } else { Ok(()) }
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_decision_is_found_until_its_place_is_filled_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut opened = open(directory.path());
+    insert_all(&opened, 0..4);
+    let writers = [SiteId { instance: 1, worker: 0 }];
+    let participants = Participants { writers: &writers, readers: &[] };
+    let executed = opened.store.execute(&part(ADD, 0)).unwrap();
+    opened.store.decide(id(0), Some(executed), participants).unwrap();
+    opened.store.decide(id(1), None, participants).unwrap();
+    let again = open(crash(&opened).path());
+    assert_eq!(again.recovered.decisions, [(id(0), writers.to_vec()), (id(1), writers.to_vec())]);
+    opened.store.forget(id(0));
+    opened.store.decide(id(2), None, participants).unwrap();
+    let again = open(crash(&opened).path());
+    assert_eq!(again.recovered.decisions.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [id(1), id(2)]);
+}
+
+#[test]
+fn files_of_another_instance_or_of_another_number_of_workers_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(directory.path()));
+    let db = Database::open(directory.path()).unwrap();
+    for (place, workers) in [
+        (Place { instance: 1, instances: 2 }, 1),
+        (Place { instance: 0, instances: 3 }, 1),
+        (Place { instance: 0, instances: 2 }, 2),
+    ] {
+        let refused = Notes::open(&db, place, workers).map(drop);
+        assert!(matches!(refused, Err(Error::User(_))), "{refused:?}");
+    }
+}
