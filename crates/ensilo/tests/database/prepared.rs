@@ -49,6 +49,32 @@ fn there_is_one_decision() {
 }
 
 #[test]
+fn a_session_knows_whether_it_has_something_to_commit() {
+    let (db, accounts) = with_accounts(2);
+    let mut session = db.session().unwrap();
+    assert!(!session.has_writes());
+    session.begin().unwrap();
+    accounts.get(&mut session, 0).unwrap();
+    assert!(accounts.get(&mut session, 77).unwrap().is_none() && !session.has_writes());
+    accounts.update(&mut session, 1, |row: &mut Visits| row.visits += 1).unwrap();
+    assert!(session.has_writes());
+    drop(session.prepare().unwrap());
+    assert!(!session.has_writes());
+}
+
+#[test]
+fn in_memory_there_are_no_tickets_and_the_decision_waits() {
+    let (db, accounts) = with_accounts(2);
+    let mut session = db.session().unwrap();
+    let mut waiting = prepared(&mut session, &accounts, 0, 1);
+    assert!(matches!(waiting.ticket_of_reads(), Err(Error::NotDurable)));
+    assert!(matches!(waiting.commit_with_ticket(), Err(Error::NotDurable)));
+    waiting.commit().unwrap();
+    assert!(matches!(waiting.ticket_of_reads(), Err(Error::NoTransaction)));
+    assert_eq!(visits(&db, &accounts, 1), 9);
+}
+
+#[test]
 fn its_session_goes_on_and_the_decision_comes_from_another_thread() {
     let (db, accounts) = with_accounts(4);
     let mut session = db.session().unwrap();
