@@ -1,7 +1,62 @@
 //! Several instances as one database, placed by the machine's topology: *islands* are instances whose cores are close to each other.
 //!
-//! What is here so far is the ground that they will stand on: the [`Topology`] of a machine, where instances and their workers [go](Plan) on
-//! it, and the [channels](Channel) by which they talk to each other.
+//! - [`Topology`] and [`Plan`]: the cores of a machine, and where instances and their workers go on it.
+//! - [`Islands`]: the instances, in [processes](IslandsOptions::processes) of their own or in threads of this one. A [`Program`] says what the parts of
+//!   transactions do at an instance; what a part is, and which instance has which rows, is up to it.
+//! - [`commit`]: two-phase commit, by which a transaction with parts at several instances happens at all of them or at none.
+//! - [`connect`]: the channels by which instances talk to each other.
+//!
+//! ```
+//! use ensilo::{Database, Error, Result, Row, Table, Transaction};
+//! use ensilo_islands::commit::{Outcome, Request, SiteId};
+//! use ensilo_islands::{Instances, Islands, IslandsOptions, Place, Placement, Plan, Program, Topology};
+//!
+//! #[derive(Row)]
+//! #[row(table = "account")]
+//! struct Account {
+//!     #[row(key)]
+//!     id: u32,
+//!     balance: i64,
+//! }
+//!
+//! /// Ten accounts at each instance; a part changes one of them.
+//! struct Bank(Table<Account>);
+//!
+//! impl Program for Bank {
+//!     fn open(db: &Database, _: Place) -> Result<Self> {
+//!         if let Ok(accounts) = db.open_table() {
+//!             return Ok(Bank(accounts));
+//!         }
+//!         let accounts = db.create_table()?;
+//!         db.transact(|tx| (0..10).try_for_each(|id| accounts.upsert(tx, &Account { id, balance: 100 })))?;
+//!         Ok(Bank(accounts))
+//!     }
+//!
+//!     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
+//!         let [id, amount] = *part else { return Err(Error::rollback("no part")) };
+//!         let Some(mut account) = self.0.get(tx, u32::from(id))? else { return Err(Error::rollback("no account")) };
+//!         account.balance += i64::from(amount.cast_signed());
+//!         if account.balance < 0 {
+//!             return Err(Error::rollback("not enough money"));
+//!         }
+//!         self.0.replace(tx, &account)?;
+//!         Ok(account.balance.to_le_bytes().to_vec())
+//!     }
+//! }
+//!
+//! # fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+//! let plan = Plan::new(&Topology::of_this_machine()?, Instances::Count(2), Placement::System);
+//! let islands: Islands<Bank> = IslandsOptions::new(plan).workers(1).open()?;
+//! // From an account of the first instance to one of the second one.
+//! let transfer = |amount: i8| Request {
+//!     local: Some(vec![3, (-amount).cast_unsigned()]),
+//!     remote: vec![(SiteId { instance: 1, worker: 0 }, vec![7, amount.cast_unsigned()])],
+//! };
+//! assert!(matches!(islands.transact(0, &transfer(60)), Outcome::Committed { .. }));
+//! let Outcome::Aborted(refusal) = islands.transact(0, &transfer(60)) else { panic!("there are 40 left") };
+//! assert!(refusal.to_string().contains("not enough money"));
+//! # Ok(()) }
+//! ```
 //!
 //! # Source
 //! D. Porobic et al., "Characterization of the Impact of Hardware Islands on OLTP" (VLDB Journal): §4 on why the place matters, §5 on islands.
