@@ -44,7 +44,8 @@
 //! there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
 //! released; it stores nothing and acknowledges nothing.
 //!
-//! The coordinator's own part is validated at the point, also where it has only read.
+//! The coordinator's own part is validated at the point, also where it has only read. Where what it has read was changed meanwhile it is carried out once
+//! more, at the point.
 //!
 //! What a participant has only read is protected in memory. If it dies between its vote and the decision, and comes back, somebody may
 //! change what it has read. So whoever has its vote is told that it has [ended](Site::ended), and gives up what is not decided, before it comes back.

@@ -11,6 +11,9 @@ use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Executed, Failed, PartStore, Participants};
 
+/// How often a decision is tried: with what the coordinator's part has read when it was carried out, and then with what it reads at the decision.
+const DECISION_ATTEMPTS_MAX: u32 = 3;
+
 /// A transaction whose parts are known beforehand. Each has [`PART_BYTES_MAX`] bytes at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -56,12 +59,20 @@ struct Coordinated<O> {
 #[derive(Debug)]
 enum Stage<O> {
     /// Votes are missing. Nothing is decided: it becomes `Deciding`, or is aborted.
-    Voting { local: Option<Executed<O>>, missing: Vec<SiteId>, voted: Voted },
+    Voting { local: Option<Local<O>>, missing: Vec<SiteId>, voted: Voted },
     /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
     /// or `Decided`, as the disk has it.
     Deciding { local: Option<Vec<u8>>, voted: Voted },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
     Decided { missing: Vec<SiteId> },
+}
+
+/// The coordinator's own part.
+#[derive(Debug)]
+struct Local<O> {
+    part: Vec<u8>,
+    /// `None` where it is to be carried out, once more or at all.
+    executed: Option<Executed<O>>,
 }
 
 /// Those who have voted to commit.
@@ -134,7 +145,7 @@ impl<S: PartStore> Coordinator<S> {
         }
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
         // While the others carry theirs out.
-        match request.local.as_deref().map(|part| io.store.execute(part)).transpose() {
+        match request.local.as_deref().map(|part| Local::execute(io.store, part)).transpose() {
             Ok(local) => {
                 let stage = Stage::Voting { local, missing, voted: Voted::default() };
                 self.live.insert(id, Coordinated { stage, since: io.now });
@@ -296,10 +307,9 @@ impl<S: PartStore> Coordinator<S> {
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return;
         }
-        let (mut local, voted) = (local.take(), std::mem::take(voted));
-        let reply = local.as_mut().map(|local| std::mem::take(&mut local.reply));
-        match io.store.decide(id, local, voted.participants()) {
-            Ok(ticket) => {
+        let (local, voted) = (local.take(), std::mem::take(voted));
+        match decide(io.store, id, local, voted.participants()) {
+            Ok((reply, ticket)) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
                 *since = io.now;
@@ -370,6 +380,52 @@ impl<S: PartStore> Coordinator<S> {
         tell(io, participants, id, Decision::Abort);
         self.outcomes.push_back((id, Outcome::Aborted(refusal)));
     }
+}
+
+impl<O> Local<O> {
+    /// Carries a part out. One that is in conflict now may not be so at the decision.
+    fn execute<S: PartStore<Open = O>>(store: &mut S, part: &[u8]) -> Result<Self, Refusal> {
+        let executed = match store.execute(part) {
+            Ok(executed) => Some(executed),
+            Err(refusal) if refusal.reason == RefusalReason::Conflict => None,
+            Err(refusal) => return Err(refusal),
+        };
+        Ok(Local { part: part.to_vec(), executed })
+    }
+}
+
+/// Makes the decision to commit. Where what the coordinator's part has read was changed while the others voted, it is carried out once more: they need not
+/// vote again. Returns what the part returns.
+fn decide<S: PartStore>(
+    store: &mut S,
+    id: DistributedId,
+    mut local: Option<Local<S::Open>>,
+    participants: Participants<'_>,
+) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
+    let mut attempts = 1;
+    loop {
+        match decide_once(store, id, local.as_mut(), participants) {
+            Err(Refusal { reason: RefusalReason::Conflict, .. }) if attempts < DECISION_ATTEMPTS_MAX => {
+                attempts += 1;
+            }
+            decided => return decided,
+        }
+    }
+}
+
+fn decide_once<S: PartStore>(
+    store: &mut S,
+    id: DistributedId,
+    local: Option<&mut Local<S::Open>>,
+    participants: Participants<'_>,
+) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
+    let execute = |local: &mut Local<S::Open>| match local.executed.take() {
+        Some(executed) => Ok(executed),
+        None => store.execute(&local.part),
+    };
+    let mut executed = local.map(execute).transpose()?;
+    let reply = executed.as_mut().map(|executed| std::mem::take(&mut executed.reply));
+    store.decide(id, executed, participants).map(|ticket| (reply, ticket))
 }
 
 /// Returns why a part, or what it returns, cannot be sent.
