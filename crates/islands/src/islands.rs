@@ -22,7 +22,7 @@ use self::local::{InstanceOptions, LocalInstance};
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
-use crate::commit::{Outcome, Refusal, RefusalReason, Request, SiteId};
+use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
     InstanceError, Load, LoadReport, LoadTime, Place, Program, SnapshotRead, Submission, pause_before_attempt,
 };
@@ -278,6 +278,38 @@ impl<P: Program> Islands<P> {
             read.map_err(|error| refused(error.to_string()))
         };
         reads.into_iter().map(ended).collect()
+    }
+
+    /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it
+    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that does not answer.
+    ///
+    /// # Panics
+    /// When there is no such instance.
+    #[must_use]
+    pub fn in_doubt(&self, instance: u16) -> Vec<DistributedId> {
+        let (sender, in_doubt) = mpsc::channel();
+        for site in self.sites().filter(|site| site.instance == instance) {
+            let sender = sender.clone();
+            let answer = Box::new(move |ids| _ = sender.send(ids));
+            self.submit(site, Submission::InDoubt(answer));
+        }
+        drop(sender);
+        in_doubt.into_iter().flatten().collect()
+    }
+
+    /// Decides at one instance about a transaction that is [in doubt](Self::in_doubt) there, in the place of its coordinator. Returns whether it was in doubt.
+    ///
+    /// It is for a coordinator that is lost for good. The decision is carried out at this instance alone: where others have heard, or come to, another
+    /// one, half of the transaction has happened.
+    ///
+    /// # Panics
+    /// When there is no such instance.
+    pub fn resolve(&self, instance: u16, id: DistributedId, decision: Decision) -> bool {
+        let (sender, resolved) = mpsc::channel();
+        let answer = Box::new(move |is_resolved| _ = sender.send(is_resolved));
+        let site = SiteId { instance, worker: id.coordinator.worker % self.workers };
+        self.submit(site, Submission::Resolve(id, decision, answer));
+        resolved.recv().unwrap_or(false)
     }
 
     fn begin_read(

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bank::{Bank, Part, options, site, sum_of_all, transfer};
 use ensilo::Database;
-use ensilo_islands::commit::{Outcome, Request};
+use ensilo_islands::commit::{Decision, DistributedId, Outcome, Request};
 use ensilo_islands::{ChannelKind, Islands, LoadTime, run_if_instance};
 
 const INSTANCES: usize = 3;
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     for kind in ChannelKind::all() {
         processes_carry_out_transactions(kind);
     }
+    what_is_in_doubt_is_shown_and_can_be_decided();
     what_was_answered_survives_killed_processes();
     ExitCode::SUCCESS
 }
@@ -69,9 +70,51 @@ fn processes_carry_out_transactions(kind: ChannelKind) {
     let report = islands.run_load(2, time, &[]).unwrap();
     assert!(report.committed > 10, "{kind}: {report:?}");
     assert_eq!((sum(&islands), sum_of_all(&islands)), (8000 * INSTANCES as i64, 8000 * INSTANCES as i64));
+    let unknown = DistributedId { coordinator: site(0), incarnation: 7, sequence: 7 };
+    assert!(islands.in_doubt(1).is_empty() && !islands.resolve(1, unknown, Decision::Abort));
     // A reply of several pieces.
     let fill = ask(&islands, 1, &Part::Fill { bytes: 100_000 });
     assert_eq!(fill.len(), 100_000);
+}
+
+/// The coordinator is stopped when its participant has voted: an operator decides in its place.
+fn what_is_in_doubt_is_shown_and_can_be_decided() {
+    let directory = tempfile::tempdir().unwrap();
+    let islands = options(2).directory(directory.path()).processes(this_program).open::<Bank>().unwrap();
+    let coordinator = islands.process_id(0).unwrap();
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &coordinator.to_string()]).status().unwrap().success());
+    };
+    let stops = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stops.load(Ordering::Relaxed) {
+                islands.try_transact(0, &transfer(1, (1, 1), 1, None));
+            }
+        });
+        let begin = Instant::now();
+        let in_doubt = loop {
+            signal("-STOP");
+            let in_doubt = islands.in_doubt(1);
+            if !in_doubt.is_empty() {
+                break in_doubt;
+            }
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "it is never stopped between vote and decision"
+            );
+            signal("-CONT");
+            thread::sleep(Duration::from_millis(3));
+        };
+        // The account is locked.
+        let add =
+            Request { local: Some(Part::Add { id: 1, amount: 0, number: None }.bytes()), remote: Vec::new() };
+        assert!(matches!(islands.try_transact(1, &add), Outcome::Aborted(_)));
+        assert!(in_doubt.iter().all(|id| islands.resolve(1, *id, Decision::Abort)));
+        assert!(matches!(islands.try_transact(1, &add), Outcome::Committed { .. }));
+        stops.store(true, Ordering::Relaxed);
+        signal("-CONT");
+    });
 }
 
 /// Each transaction moves money under a number of its own between two instances, both of which note the number.

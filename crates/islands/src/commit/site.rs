@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::coordinator::{Coordinator, Outcome, Request};
 use super::id::{DistributedId, SiteId};
-use super::message::Message;
+use super::message::{Decision, Message};
 use super::participant::Participant;
 use super::store::{Failed, PartStore};
 
@@ -136,6 +136,25 @@ impl<S: PartStore> Site<S> {
     /// Returns what has become of a transaction, once for each that was begun.
     pub fn next_outcome(&mut self) -> Option<(DistributedId, Outcome)> {
         self.coordinator.next_outcome()
+    }
+
+    /// Carries out a decision that an operator has made, on a part that waits for one. Returns whether there is such a part.
+    ///
+    /// Nobody else is told: the others may decide otherwise. It is for a coordinator that is lost with its files.
+    ///
+    /// # Errors
+    /// [`Failed`]: the site ends with its instance.
+    pub fn resolve<B: Outbox>(
+        &mut self,
+        mut io: Io<'_, S, B>,
+        id: DistributedId,
+        decision: Decision,
+    ) -> Result<bool, Failed> {
+        let is_in_doubt = self.participant.in_doubt().any(|waits| waits == id);
+        if is_in_doubt {
+            self.participant.receive_decision(&mut io, id, decision)?;
+        }
+        Ok(is_in_doubt)
     }
 
     /// Returns the transactions that have voted here and wait for a decision.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadCounts};
 use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
-use crate::commit::{Outcome, Request};
+use crate::commit::{Decision, DistributedId, Outcome, Request};
 
 /// What a client asks of a worker. The answer has the same number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +24,10 @@ pub(crate) enum Order {
     Resume,
     /// Read at a consistent point.
     Read(Vec<u8>),
+    /// Say which transactions wait for a decision.
+    InDoubt,
+    /// Carry out an operator's decision.
+    Resolve(DistributedId, Decision),
 }
 
 /// What a worker answers to an [`Order`].
@@ -41,6 +45,10 @@ pub(crate) enum Reply {
     ReadBegun,
     /// What was read.
     Read(Result<Vec<u8>, String>),
+    /// The transactions that wait for a decision.
+    InDoubt(Vec<DistributedId>),
+    /// Whether the decision was carried out.
+    Resolved(bool),
 }
 
 /// Says that more pieces come, or that this is the last one.

@@ -18,7 +18,7 @@ use super::snapshot::{self, SnapshotRead};
 use super::store::{InstanceStore, Recovered};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
-use crate::commit::{DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
+use crate::commit::{Decision, DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
 
 /// How often a worker that finds nothing to do looks again before it sleeps.
 const LOOKS: u32 = 2000;
@@ -53,6 +53,10 @@ pub(crate) enum Submission {
     Resume,
     /// Read at a consistent point.
     Read(SnapshotRead),
+    /// Say which transactions wait for a decision.
+    InDoubt(Box<dyn FnOnce(Vec<DistributedId>) + Send>),
+    /// Carry out an operator's decision, and say whether the transaction waits for one.
+    Resolve(DistributedId, Decision, Box<dyn FnOnce(bool) + Send>),
     /// This site has ended, and comes back with this incarnation. What is to be called then says that it is known.
     Ended(SiteId, u32, Box<dyn FnOnce() + Send>),
     /// Reach this site through this channel from now on.
@@ -195,8 +199,8 @@ impl<P: Program> Worker<P> {
         }
         let now = Instant::now();
         let mut has_come = self.receive_all(now)?;
-        has_come |= self.take_submissions(now);
-        has_come |= self.serve_clients(now);
+        has_come |= self.take_submissions(now)?;
+        has_come |= self.serve_clients(now)?;
         self.go_on_with_load(now);
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
@@ -233,6 +237,10 @@ impl<P: Program> Worker<P> {
     fn resume(&mut self, now: Instant) {
         self.pauses.clear();
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
+    }
+
+    fn resolve(&mut self, id: DistributedId, decision: Decision, now: Instant) -> Result<bool, Failed> {
+        self.site.resolve(Io { store: &mut self.store, outbox: &mut self.links, now }, id, decision)
     }
 
     /// Reads at a consistent point for a client.
@@ -310,14 +318,14 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    fn serve_clients(&mut self, now: Instant) -> bool {
+    fn serve_clients(&mut self, now: Instant) -> Result<bool, Failed> {
         let mut has_come = false;
         for at in 0..self.clients.len() {
             while let Some(client) = &mut self.clients[at] {
                 match client.receive() {
                     Ok(Some((number, order))) => {
                         has_come = true;
-                        self.carry_out(order, now, (at, number));
+                        self.carry_out(order, now, (at, number))?;
                     }
                     Ok(None) => break,
                     // One that is gone, or sends nonsense, gets no answers, and has nobody wait for it.
@@ -328,17 +336,31 @@ impl<P: Program> Worker<P> {
                 }
             }
         }
-        has_come
+        Ok(has_come)
     }
 
-    fn carry_out(&mut self, order: Order, now: Instant, (client, number): (usize, u64)) {
+    fn carry_out(
+        &mut self,
+        order: Order,
+        now: Instant,
+        (client, number): (usize, u64),
+    ) -> Result<(), Failed> {
         match order {
             Order::Begin(request) => self.begin(&request, now, AnswerTo::Client(client, number)),
             Order::Load(load) => self.begin_load(&load, now, LoadAnswerTo::Client(client, number)),
             Order::Pause => self.pause(PauseAnswerTo::Client(client, number)),
             Order::Resume => self.resume(now),
             Order::Read(part) => self.read_for(client, number, part),
+            Order::InDoubt => {
+                let in_doubt = self.site.in_doubt().collect();
+                self.reply(client, number, &Reply::InDoubt(in_doubt));
+            }
+            Order::Resolve(id, decision) => {
+                let resolved = self.resolve(id, decision, now)?;
+                self.reply(client, number, &Reply::Resolved(resolved));
+            }
         }
+        Ok(())
     }
 
     fn flush_clients(&mut self) {
@@ -390,7 +412,7 @@ impl<P: Program> Worker<P> {
         received
     }
 
-    fn take_submissions(&mut self, now: Instant) -> bool {
+    fn take_submissions(&mut self, now: Instant) -> Result<bool, Failed> {
         let mut has_come = false;
         while let Ok(submission) = self.submissions.try_recv() {
             has_come = true;
@@ -402,6 +424,8 @@ impl<P: Program> Worker<P> {
                 Submission::Pause(answer) => self.pause(PauseAnswerTo::Caller(answer)),
                 Submission::Resume => self.resume(now),
                 Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
+                Submission::InDoubt(answer) => answer(self.site.in_doubt().collect()),
+                Submission::Resolve(id, decision, answer) => answer(self.resolve(id, decision, now)?),
                 Submission::Ended(site, next_incarnation, answer) => {
                     self.end_site(site, next_incarnation, now);
                     answer();
@@ -410,7 +434,7 @@ impl<P: Program> Worker<P> {
                 Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
             }
         }
-        has_come
+        Ok(has_come)
     }
 }
 

@@ -128,8 +128,10 @@ fn refuse(submission: Submission, reason: &str) {
         }
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
         Submission::Read(read) => (read.ended)(Err(ensilo::Error::rollback(reason))),
-        // Whoever waits for a pause finds out that nobody answers.
+        // Whoever waits for these finds out that nobody answers.
         Submission::Pause(_)
+        | Submission::InDoubt(_)
+        | Submission::Resolve(..)
         | Submission::Resume
         | Submission::Ended(..)
         | Submission::Link(..)

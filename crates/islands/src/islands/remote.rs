@@ -15,7 +15,7 @@ use super::control::{self, Control};
 use super::local::InstanceOptions;
 use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
-use crate::commit::{Outcome, SiteId};
+use crate::commit::{DistributedId, Outcome, SiteId};
 use crate::instance::{
     Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
@@ -138,6 +138,8 @@ enum Waiting {
     Transaction(Answer),
     Load(LoadAnswer),
     Pause(Box<dyn FnOnce() + Send>),
+    InDoubt(Box<dyn FnOnce(Vec<DistributedId>) + Send>),
+    Resolve(Box<dyn FnOnce(bool) + Send>),
     /// `begun` is taken when the read has begun.
     Read {
         begun: Option<Box<dyn FnOnce() + Send>>,
@@ -251,6 +253,10 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Read(SnapshotRead { part, begun, ended }) => {
             Some((Order::Read(part), Waiting::Read { begun: Some(begun), ended }))
         }
+        Submission::InDoubt(answer) => Some((Order::InDoubt, Waiting::InDoubt(answer))),
+        Submission::Resolve(id, decision, answer) => {
+            Some((Order::Resolve(id, decision), Waiting::Resolve(answer)))
+        }
         Submission::Ended(..) | Submission::Link(..) | Submission::Client(..) => None,
     }
 }
@@ -271,6 +277,8 @@ impl Waiting {
             (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
             (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
             (Waiting::Pause(answer), Reply::Paused) => answer(),
+            (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
+            (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
             (Waiting::Read { ended, .. }, Reply::Read(read)) => ended(read.map_err(Error::rollback)),
             // A reply of another kind is none.
             (waiting, _) => waiting.give_up(),
@@ -283,8 +291,8 @@ impl Waiting {
             Waiting::Transaction(answer) => answer(Outcome::Unknown(message.to_owned())),
             Waiting::Load(answer) => answer(Err(Error::rollback(message))),
             Waiting::Read { ended, .. } => ended(Err(Error::rollback(message))),
-            // Whoever waits for a pause finds out that nobody answers.
-            Waiting::Pause(_) | Waiting::Nothing => {}
+            // Whoever waits for these finds out that nobody answers.
+            Waiting::Pause(_) | Waiting::InDoubt(_) | Waiting::Resolve(_) | Waiting::Nothing => {}
         }
     }
 }
