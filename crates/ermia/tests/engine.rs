@@ -209,17 +209,22 @@ fn versions_that_nobody_needs_are_freed_also_behind_leaked_transactions() {
     assert_eq!(get::<Serializable>(&mut tx, &store, b"leaked"), None);
 }
 
+/// Leaves a deletion.
+fn insert_and_delete(session: &mut ErmiaSession<Serializable>, store: &ErmiaStore, key: &[u8]) {
+    let mut tx = session.begin();
+    set::<Serializable>(&mut tx, store, key, 0);
+    tx.commit().unwrap();
+    let mut tx = session.begin();
+    let found = tx.find(store, key).unwrap().unwrap();
+    tx.delete(found).unwrap();
+    tx.commit().unwrap();
+}
+
 /// A transaction that inserts over a deletion and aborts leaves the deletion to be collected, also where that was tried meanwhile.
 #[test]
 fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
     let (engine, store, [mut deleting, mut inserting]) = start::<Serializable>();
-    let mut tx = deleting.begin();
-    set::<Serializable>(&mut tx, &store, b"a", 0);
-    tx.commit().unwrap();
-    let mut tx = deleting.begin();
-    let found = tx.find(&store, b"a").unwrap().unwrap();
-    tx.delete(found).unwrap();
-    tx.commit().unwrap();
+    insert_and_delete(&mut deleting, &store, b"a");
     let mut tx = inserting.begin();
     assert!(tx.insert(&store, b"a", &[1], 8).unwrap());
     // Tries to take the deletion out.
@@ -241,13 +246,7 @@ fn a_deleted_key_leaves_the_index_behind_an_insert_that_aborts() {
 fn a_deleted_key_that_was_covered_does_not_wait_for_later_readers() {
     let (engine, store, [mut deleting, mut inserting]) = start::<Serializable>();
     let (mut reading, mut writing) = (engine.session(), engine.session());
-    let mut tx = deleting.begin();
-    set::<Serializable>(&mut tx, &store, b"a", 0);
-    tx.commit().unwrap();
-    let mut tx = deleting.begin();
-    let found = tx.find(&store, b"a").unwrap().unwrap();
-    tx.delete(found).unwrap();
-    tx.commit().unwrap();
+    insert_and_delete(&mut deleting, &store, b"a");
     let reader = reading.begin();
     let mut tx = writing.begin();
     set::<Serializable>(&mut tx, &store, b"A", 1);

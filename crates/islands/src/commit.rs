@@ -68,6 +68,7 @@ mod participant;
 mod patience;
 mod site;
 mod store;
+mod unstored;
 pub mod window;
 
 pub use coordinator::{Outcome, Request};

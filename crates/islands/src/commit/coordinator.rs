@@ -10,6 +10,7 @@ use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Executed, Failed, PartStore, Participants};
+use super::unstored::Unstored;
 
 /// How often a decision is tried: with what the coordinator's part has read when it was carried out, and then with what it reads at the decision.
 const DECISION_ATTEMPTS_MAX: u32 = 3;
@@ -91,7 +92,7 @@ pub(super) struct Coordinator<S: PartStore> {
     next_sequence: u64,
     live: BTreeMap<DistributedId, Coordinated<S::Open>>,
     /// Decisions that wait to be stored.
-    unstored: VecDeque<(S::Ticket, DistributedId)>,
+    unstored: Unstored<S::Ticket>,
     peers: BTreeMap<SiteId, Peer>,
     patience: Patience,
     outcomes: VecDeque<(DistributedId, Outcome)>,
@@ -106,7 +107,7 @@ impl<S: PartStore> Coordinator<S> {
             incarnation,
             next_sequence: 0,
             live: BTreeMap::new(),
-            unstored: VecDeque::new(),
+            unstored: Unstored::new(),
             peers: BTreeMap::new(),
             patience: Patience::new(wait),
             outcomes: VecDeque::new(),
@@ -210,12 +211,7 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Goes on with what was stored, and does something about what takes too long.
     pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
-        while let Some((ticket, id)) = self.unstored.front_mut() {
-            if !io.store.is_stored(ticket)? {
-                break;
-            }
-            let id = *id;
-            self.unstored.pop_front();
+        while let Some(id) = self.unstored.next(io.store)? {
             self.end_decision(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {
@@ -313,7 +309,7 @@ impl<S: PartStore> Coordinator<S> {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
                 *since = io.now;
-                self.unstored.push_back((ticket, id));
+                self.unstored.add(ticket, id);
                 if let Some(coordinated) = self.live.get_mut(&id) {
                     coordinated.stage = Stage::Deciding { local: reply, voted };
                 }

@@ -1,6 +1,6 @@
 //! What a site does for the transactions that others coordinate.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::coordinator::too_long;
@@ -9,6 +9,7 @@ use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, PartStore};
+use super::unstored::Unstored;
 use super::window::Window;
 
 /// A part of a transaction that has not ended.
@@ -28,7 +29,7 @@ pub(super) struct Participant<S: PartStore> {
     incarnation: u32,
     parts: BTreeMap<DistributedId, Part<S::Prepared>>,
     /// Those that wait to be stored.
-    unstored: VecDeque<(S::Ticket, DistributedId)>,
+    unstored: Unstored<S::Ticket>,
     come: BTreeMap<SiteId, Window>,
     patience: Patience,
 }
@@ -38,7 +39,7 @@ impl<S: PartStore> Participant<S> {
         Participant {
             incarnation,
             parts: BTreeMap::new(),
-            unstored: VecDeque::new(),
+            unstored: Unstored::new(),
             come: BTreeMap::new(),
             patience: Patience::new(wait),
         }
@@ -74,7 +75,7 @@ impl<S: PartStore> Participant<S> {
         match prepare(io.store, id, part) {
             Ok((part, ticket)) => {
                 self.parts.insert(id, part);
-                self.unstored.push_back((ticket, id));
+                self.unstored.add(ticket, id);
             }
             Err(refusal) => self.vote(io, id, Vote::No(refusal)),
         }
@@ -90,7 +91,7 @@ impl<S: PartStore> Participant<S> {
             (Some(Part::Prepared { prepared, writes: true, .. }), Decision::Commit) => {
                 let ticket = io.store.commit(id, prepared)?;
                 self.parts.insert(id, Part::Committing);
-                self.unstored.push_back((ticket, id));
+                self.unstored.add(ticket, id);
             }
             // What has only read is released in the same way by either decision.
             (Some(Part::Prepared { prepared, .. }), _)
@@ -108,12 +109,7 @@ impl<S: PartStore> Participant<S> {
 
     /// Goes on with what was stored, and asks for decisions that have not come.
     pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
-        while let Some((ticket, id)) = self.unstored.front_mut() {
-            if !io.store.is_stored(ticket)? {
-                break;
-            }
-            let id = *id;
-            self.unstored.pop_front();
+        while let Some(id) = self.unstored.next(io.store)? {
             self.go_on(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {
