@@ -37,6 +37,9 @@ const NO_VOTES_MAX: u32 = 10;
 /// How long instances may take until all decisions are carried out.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long to wait before another attempt, where an instance has ended.
+const PAUSE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
 /// How [`Islands`] are opened.
 pub struct IslandsOptions {
     plan: Plan,
@@ -254,30 +257,55 @@ impl<P: Program> Islands<P> {
     /// their order.
     ///
     /// Meanwhile transactions with parts at several instances wait, until the point is fixed: a few milliseconds, or as long as it takes an instance that has
-    /// died to come back.
+    /// died to come back. From then on it takes as long as the parts take.
     ///
     /// # Errors
-    /// What a part says, or that an instance has not answered for ten seconds.
+    /// What a part says; that the point could not be fixed within ten seconds.
     ///
     /// # Panics
     /// When there is no such instance.
     pub fn read_all(&self, parts: &[(u16, Vec<u8>)]) -> Result<Vec<Vec<u8>>, Refusal> {
-        let (begun, has_begun) = mpsc::channel();
-        let reads: Vec<_> = {
-            let _one_at_a_time = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-            let _paused = Paused::begin(self)?;
-            let reads =
-                parts.iter().map(|(instance, part)| self.begin_read(*instance, part, &begun)).collect();
-            drop(begun);
-            wait_for_all(&has_begun, parts.len())?;
-            reads
-        };
         let refused = |message: String| Refusal::new(RefusalReason::Rejected, message);
-        let ended = |read: mpsc::Receiver<ensilo::Result<Vec<u8>>>| {
+        let ended = |read: ReadOfOne| {
             let read = read.recv().map_err(|_| refused("the instance has ended".to_owned()))?;
             read.map_err(|error| refused(error.to_string()))
         };
-        reads.into_iter().map(ended).collect()
+        self.fix_point(parts)?.into_iter().map(ended).collect()
+    }
+
+    /// Has each part be read at one consistent point.
+    fn fix_point(&self, parts: &[(u16, Vec<u8>)]) -> Result<Vec<ReadOfOne>, Refusal> {
+        let _one_at_a_time = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + PAUSE_PATIENCE;
+        loop {
+            let starts = self.starts();
+            let reads = self.try_to_fix_point(parts, deadline);
+            // One that has come back meanwhile has not paused.
+            if let Some(reads) = reads.filter(|_| self.starts() == starts) {
+                return Ok(reads);
+            }
+            if Instant::now() >= deadline {
+                let message = "an instance has not paused, or begun to read, in time";
+                return Err(Refusal::new(RefusalReason::NoVote, message));
+            }
+            thread::sleep(PAUSE_RETRY_INTERVAL);
+        }
+    }
+
+    fn try_to_fix_point(&self, parts: &[(u16, Vec<u8>)], deadline: Instant) -> Option<Vec<ReadOfOne>> {
+        let (begun, has_begun) = mpsc::channel();
+        let _paused = Paused::begin(self, deadline)?;
+        let reads = parts.iter().map(|(instance, part)| self.begin_read(*instance, part, &begun)).collect();
+        drop(begun);
+        wait_for_all(&has_begun, parts.len(), deadline).then_some(reads)
+    }
+
+    /// Returns how often each instance was started.
+    fn starts(&self) -> Vec<u32> {
+        match &self.running {
+            Running::Threads(_) => Vec::new(),
+            Running::Processes(processes) => processes.starts(),
+        }
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it
@@ -312,12 +340,7 @@ impl<P: Program> Islands<P> {
         resolved.recv().unwrap_or(false)
     }
 
-    fn begin_read(
-        &self,
-        instance: u16,
-        part: &[u8],
-        begun: &mpsc::Sender<()>,
-    ) -> mpsc::Receiver<ensilo::Result<Vec<u8>>> {
+    fn begin_read(&self, instance: u16, part: &[u8], begun: &mpsc::Sender<()>) -> ReadOfOne {
         let (sender, read) = mpsc::channel();
         let begun = begun.clone();
         // Whoever has waited too long is gone.
@@ -365,11 +388,15 @@ impl<P: Program> Islands<P> {
     }
 }
 
+/// What one instance will have read.
+type ReadOfOne = mpsc::Receiver<ensilo::Result<Vec<u8>>>;
+
 /// All sites make no decisions that others take part in, as long as this is there.
 struct Paused<'a, P: Program>(&'a Islands<P>);
 
 impl<'a, P: Program> Paused<'a, P> {
-    fn begin(islands: &'a Islands<P>) -> Result<Self, Refusal> {
+    /// Returns when all have paused; `None` if one has not in time, or has ended.
+    fn begin(islands: &'a Islands<P>, deadline: Instant) -> Option<Self> {
         let paused = Paused(islands);
         let (sender, is_paused) = mpsc::channel();
         for site in islands.sites() {
@@ -377,8 +404,7 @@ impl<'a, P: Program> Paused<'a, P> {
             islands.submit(site, Submission::Pause(Box::new(move || _ = sender.send(()))));
         }
         drop(sender);
-        wait_for_all(&is_paused, islands.sites().count())?;
-        Ok(paused)
+        wait_for_all(&is_paused, islands.sites().count(), deadline).then_some(paused)
     }
 }
 
@@ -388,15 +414,9 @@ impl<P: Program> Drop for Paused<'_, P> {
     }
 }
 
-/// Waits until so many have said that they are ready.
-fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize) -> Result<(), Refusal> {
-    let deadline = Instant::now() + PAUSE_PATIENCE;
-    let missing =
-        (0..count).any(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err());
-    if missing {
-        return Err(Refusal::new(RefusalReason::NoVote, "an instance has not answered in time"));
-    }
-    Ok(())
+/// Returns whether so many have said before the deadline that they are ready.
+fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize, deadline: Instant) -> bool {
+    (0..count).all(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok())
 }
 
 /// Instances in threads of this process.

@@ -51,6 +51,17 @@ fn a_part_that_panics_ends_its_transaction_alone() {
 }
 
 #[test]
+fn what_panics_or_never_ends_is_an_error() {
+    let islands = options(2).open::<Bank>().unwrap();
+    let read = islands.read_all(&[(0, Vec::new()), (1, vec![1])]);
+    assert!(read.is_err_and(|refusal| refusal.to_string().contains("panicked")));
+    let time = LoadTime { warmup: Duration::MAX, measured: Duration::MAX };
+    assert!(islands.run_load(1, time, &[]).is_err());
+    assert!(matches!(islands.transact(0, &transfer(1, (1, 1), 1, None)), Outcome::Committed { .. }));
+    assert_eq!(sum_of_all(&islands), 16_000);
+}
+
+#[test]
 fn what_does_not_fit_into_a_message_is_refused_and_what_does_arrives() {
     let islands = options(2).open::<Bank>().unwrap();
     let outcome_of =

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     for kind in ChannelKind::all() {
         processes_carry_out_transactions(kind);
     }
+    an_instance_in_memory_that_dies_is_dead();
     what_is_in_doubt_is_shown_and_can_be_decided();
     what_was_answered_survives_killed_processes();
     ExitCode::SUCCESS
@@ -72,9 +73,32 @@ fn processes_carry_out_transactions(kind: ChannelKind) {
     assert_eq!((sum(&islands), sum_of_all(&islands)), (8000 * INSTANCES as i64, 8000 * INSTANCES as i64));
     let unknown = DistributedId { coordinator: site(0), incarnation: 7, sequence: 7 };
     assert!(islands.in_doubt(1).is_empty() && !islands.resolve(1, unknown, Decision::Abort));
+    assert!(islands.read_all(&[(1, vec![1])]).is_err_and(|refusal| refusal.to_string().contains("panicked")));
     // A reply of several pieces.
     let fill = ask(&islands, 1, &Part::Fill { bytes: 100_000 });
     assert_eq!(fill.len(), 100_000);
+}
+
+/// Its rows are gone: it is not started again, and nobody waits for it for ever.
+fn an_instance_in_memory_that_dies_is_dead() {
+    let islands = options(INSTANCES).processes(this_program).open::<Bank>().unwrap();
+    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(1) };
+    thread::scope(|scope| {
+        let loading = scope.spawn(|| islands.run_load(2, time, &[]));
+        thread::sleep(Duration::from_millis(200));
+        let victim = islands.process_id(1).unwrap().to_string();
+        assert!(Command::new("kill").args(["-9", &victim]).status().unwrap().success());
+        assert!(loading.join().unwrap().is_err());
+    });
+    let outcome = islands.try_transact(1, &transfer(0, (1, 1), 1, None));
+    assert!(
+        matches!(&outcome, Outcome::Aborted(refusal) if refusal.to_string().contains("in memory")),
+        "{outcome:?}"
+    );
+    ask(&islands, 0, &Part::Sum);
+    let begin = Instant::now();
+    drop(islands);
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 /// The coordinator is stopped when its participant has voted: an operator decides in its place.

@@ -83,16 +83,16 @@ impl ClientEnd {
         }));
     }
 
-    /// Sends what there is room for.
-    pub(crate) fn flush(&mut self) -> Result<(), ChannelError> {
+    /// Sends what there is room for, and returns whether that was everything.
+    pub(crate) fn flush(&mut self) -> Result<bool, ChannelError> {
         while let Some(piece) = self.unsent.front() {
             match self.channel.send(piece, Some(Instant::now())) {
                 Ok(()) => drop(self.unsent.pop_front()),
-                Err(ChannelError::TimedOut) => return Ok(()),
+                Err(ChannelError::TimedOut) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the next message, if one has come as a whole.

@@ -128,27 +128,31 @@ struct Made {
 }
 
 impl RunningLoad {
-    pub(super) fn new(load: &Load, source: RequestSource, now: Instant) -> Self {
-        let counts_from = now + load.time.warmup;
-        RunningLoad {
+    /// Returns a load that begins now; `None` if it would not end as long as clocks can tell.
+    pub(super) fn new(load: &Load, source: RequestSource, now: Instant) -> Option<Self> {
+        let counts_from = now.checked_add(load.time.warmup)?;
+        Some(RunningLoad {
             source,
             width: load.width,
             counts_from,
-            until: counts_from + load.time.measured,
+            until: counts_from.checked_add(load.time.measured)?,
             under_way: BTreeMap::new(),
             again: BTreeMap::new(),
             report: LoadReport::new(),
-        }
+        })
     }
 
     /// Begins as many as there should be under way.
     pub(super) fn begin_more(&mut self, now: Instant, mut begin: impl FnMut(&Request) -> DistributedId) {
+        if now >= self.until {
+            // What has not committed by then is not tried again.
+            self.again.clear();
+            return;
+        }
         // One that begins may have ended before the next one's turn: no more than so many in one go.
         for _ in self.under_way.len() + self.again.len()..self.width {
-            if now < self.until {
-                let made = Made { request: (self.source)(), begin: now, attempts: 0 };
-                self.begin(made, &mut begin);
-            }
+            let made = Made { request: (self.source)(), begin: now, attempts: 0 };
+            self.begin(made, &mut begin);
         }
         while let Some(entry) = self.again.first_entry()
             && entry.key().0 <= now

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Database, Result};
+use ensilo::{Database, Error, Result};
 
 use super::program::Program;
 
@@ -18,20 +18,41 @@ pub(crate) struct SnapshotRead {
     pub(crate) part: Vec<u8>,
     /// Called when the snapshot has begun: nothing that commits after this belongs to it.
     pub(crate) begun: Box<dyn FnOnce() + Send>,
-    pub(crate) ended: Box<dyn FnOnce(Result<Vec<u8>>) + Send>,
+    pub(crate) ended: ReadAnswer,
+}
+
+/// What is done with what was read.
+pub(crate) type ReadAnswer = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
+
+/// Answers whatever happens, also where there is no thread, or it panics.
+struct Answering(Option<ReadAnswer>);
+
+impl Answering {
+    fn answer(&mut self, read: Result<Vec<u8>>) {
+        if let Some(answer) = self.0.take() {
+            answer(read);
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.answer(Err(Error::rollback("the part has panicked, or there was no thread for it")));
+    }
 }
 
 /// Reads in a thread of its own: the worker goes on.
 pub(super) fn read<P: Program>(db: &Database, program: &Arc<P>, read: SnapshotRead) {
     let (db, program) = (db.clone(), Arc::clone(program));
     let SnapshotRead { part, begun, ended } = read;
+    let mut ended = Answering(Some(ended));
     let run = move || {
         let all_until_now = db.request().max_staleness(Duration::ZERO);
-        ended(all_until_now.read_stale(|snapshot| {
+        ended.answer(all_until_now.read_stale(|snapshot| {
             begun();
             program.read(snapshot, &part)
         }));
     };
-    // Where no thread can be made, both are dropped: whoever waits finds that out.
+    // Where no thread can be made, the answer says so.
     let _ = thread::Builder::new().name("island-snapshot".to_owned()).spawn(run);
 }

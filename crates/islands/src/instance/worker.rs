@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,8 +27,8 @@ const LOOKS: u32 = 2000;
 /// How long it sleeps at most, since some things are to be done by time.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
-/// The same while transactions wait for another attempt.
-const SLEEP_MAX_BEFORE_ATTEMPT: Duration = Duration::from_micros(100);
+/// The same while transactions wait for another attempt, or messages for room.
+const SLEEP_MAX_SOON: Duration = Duration::from_micros(100);
 
 /// How long it waits for others to end what is under way, when it is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -106,6 +107,8 @@ pub(crate) struct Worker<P: Program> {
     replies: (Sender<ReplyTo>, Receiver<ReplyTo>),
     wake: Arc<Wake>,
     messages: Vec<u8>,
+    /// Whether something waits for room in a channel.
+    has_unsent: bool,
 }
 
 impl<P: Program> Worker<P> {
@@ -130,6 +133,7 @@ impl<P: Program> Worker<P> {
             replies: mpsc::channel(),
             wake,
             messages: Vec::new(),
+            has_unsent: false,
         }
     }
 
@@ -139,7 +143,8 @@ impl<P: Program> Worker<P> {
     /// [`Failed`].
     pub(crate) fn run(&mut self, recovered: Recovered, stops: &AtomicBool) -> Result<(), Failed> {
         self.recover(recovered);
-        let ended = self.serve(stops);
+        let ended = panic::catch_unwind(AssertUnwindSafe(|| self.serve(stops)));
+        let ended = ended.unwrap_or_else(|_| Err(Failed("a worker has panicked".to_owned())));
         if ended.is_err() {
             // What is prepared here must not be undone in memory, and others go on as if it had been. It closes unless it has been closed.
             let _ = self.store.db().close();
@@ -174,7 +179,8 @@ impl<P: Program> Worker<P> {
     /// Sleeps until something may have come.
     fn sleep(&mut self) {
         let has_attempts = self.load.as_ref().is_some_and(|(load, _)| load.has_attempts());
-        let most = if has_attempts { SLEEP_MAX_BEFORE_ATTEMPT } else { SLEEP_MAX };
+        // Nobody says that there is room again in a channel.
+        let most = if has_attempts || self.has_unsent { SLEEP_MAX_SOON } else { SLEEP_MAX };
         let clients = self.clients.iter_mut().flatten().map(ClientEnd::channel);
         let mut channels: Vec<&mut (dyn Waiting + 'static)> = self.links.channels().chain(clients).collect();
         let is_ready = wait_for_any(&mut channels, self.wake.begin_sleep(), most);
@@ -212,7 +218,7 @@ impl<P: Program> Worker<P> {
             has_come = true;
             self.reply(client, number, &reply);
         }
-        self.links.flush();
+        self.has_unsent = !self.links.flush();
         self.flush_clients();
         Ok(has_come)
     }
@@ -235,7 +241,11 @@ impl<P: Program> Worker<P> {
     }
 
     fn resume(&mut self, now: Instant) {
-        self.pauses.clear();
+        for pause in mem::take(&mut self.pauses) {
+            if let PauseAnswerTo::Client(client, number) = pause {
+                self.reply(client, number, &Reply::Refused("nobody waits any more".to_owned()));
+            }
+        }
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
     }
 
@@ -290,7 +300,12 @@ impl<P: Program> Worker<P> {
                 .answer_load(answer, Err(ensilo::Error::rollback("the worker makes transactions already")));
         }
         match self.program.requests(self.own, &load.description) {
-            Ok(source) => self.load = Some((RunningLoad::new(load, source, now), answer)),
+            Ok(source) => match RunningLoad::new(load, source, now) {
+                Some(running) => self.load = Some((running, answer)),
+                None => {
+                    self.answer_load(answer, Err(ensilo::Error::rollback("no clock can tell when that ends")))
+                }
+            },
             Err(error) => self.answer_load(answer, Err(error)),
         }
     }
@@ -364,9 +379,11 @@ impl<P: Program> Worker<P> {
     }
 
     fn flush_clients(&mut self) {
-        for client in &mut self.clients {
-            if client.as_mut().is_some_and(|client| client.flush().is_err()) {
-                *client = None;
+        for end in &mut self.clients {
+            match end.as_mut().map(ClientEnd::flush) {
+                Some(Ok(is_all_sent)) => self.has_unsent |= !is_all_sent,
+                Some(Err(_)) => *end = None,
+                None => {}
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,9 +18,12 @@ use crate::instance::{InstanceError, Submission, Wake};
 /// How long instances may take to end what is under way.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often an instance that dies is started again before it counts as dead for good, and the pause before each time.
+/// How often an instance that dies is started again at once, and the pause before each time.
 const STARTS_MAX: u32 = 5;
 const PAUSE_BEFORE_START: Duration = Duration::from_millis(100);
+
+/// How long it is said to be dead before that is tried again.
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// Returns the command that starts an instance.
 pub(crate) type MakeCommand = Box<dyn Fn() -> Command + Send + Sync>;
@@ -75,6 +78,11 @@ impl Processes {
         self.submitters[usize::from(site.instance)][usize::from(site.worker)].submit(submission);
     }
 
+    /// Returns how often each instance was started.
+    pub(crate) fn starts(&self) -> Vec<u32> {
+        self.shared.started().iter().map(|started| started.count).collect()
+    }
+
     /// Returns the number of an instance's process.
     pub(crate) fn process_id(&self, instance: u16) -> u32 {
         self.shared.started()[usize::from(instance)].process.id()
@@ -105,21 +113,34 @@ fn run_client(
     submissions: &Receiver<Submission>,
 ) {
     let mut dead = 0;
-    let reason = loop {
+    loop {
         match shared.reach(instance, worker, dead, &mut client) {
-            Ok(count) => dead = count,
-            Err(error) => break error.to_string(),
+            Ok(count) => {
+                dead = count;
+                if client.run(submissions) == ClientEnded::Stopped {
+                    return;
+                }
+            }
+            // It is tried again later: a disk may have room again.
+            Err(error) if refuse_for_a_while(submissions, &error.to_string()) => {}
+            Err(_) => return,
         }
-        if client.run(submissions) == ClientEnded::Stopped {
-            return;
-        }
-    };
-    for submission in submissions {
-        refuse(submission, &reason);
     }
 }
 
-/// Answers that an instance is dead for good.
+/// Answers for a while that an instance is dead. Returns whether somebody can ask for something still.
+fn refuse_for_a_while(submissions: &Receiver<Submission>, reason: &str) -> bool {
+    let end = Instant::now() + REFUSAL_TIME;
+    loop {
+        match submissions.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(submission) => refuse(submission, reason),
+            Err(RecvTimeoutError::Timeout) => return true,
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+}
+
+/// Answers that an instance is dead.
 fn refuse(submission: Submission, reason: &str) {
     match submission {
         Submission::Transaction(_, answer) => {

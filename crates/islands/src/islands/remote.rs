@@ -26,6 +26,12 @@ const LOOKS: u32 = 1000;
 /// How long it sleeps at most.
 const SLEEP_MAX: Duration = Duration::from_millis(100);
 
+/// The same while orders wait for room in the channel.
+const SLEEP_MAX_SOON: Duration = Duration::from_micros(100);
+
+/// How long a client waits for replies when nobody can order anything any more.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long it takes at most to find out that a process that was to end has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -126,12 +132,22 @@ impl InstanceProcess {
     }
 }
 
+impl Drop for InstanceProcess {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Talks to one worker of an instance that has a process of its own.
 pub(crate) struct Client {
     end: Option<ClientEnd>,
     waiting: BTreeMap<u64, Waiting>,
     next_number: u64,
     wake: Arc<Wake>,
+    /// Whether something waits for room in the channel.
+    has_unsent: bool,
+    /// Since when nobody can order anything any more.
+    stopped: Option<Instant>,
 }
 
 enum Waiting {
@@ -159,7 +175,7 @@ pub(crate) enum ClientEnded {
 
 impl Client {
     pub(crate) fn new(wake: Arc<Wake>) -> Self {
-        Client { end: None, waiting: BTreeMap::new(), next_number: 0, wake }
+        Client { end: None, waiting: BTreeMap::new(), next_number: 0, wake, has_unsent: false, stopped: None }
     }
 
     /// Talks to a worker through this channel from now on.
@@ -179,19 +195,28 @@ impl Client {
                     ensilo_sync::cpu_relax();
                 }
                 Ok(Turn::Nothing) => self.sleep(),
-                Ok(Turn::Stopped) => return ClientEnded::Stopped,
+                Ok(Turn::Stopped) => {
+                    self.give_up();
+                    return ClientEnded::Stopped;
+                }
                 Err(_) => {
                     self.end = None;
-                    std::mem::take(&mut self.waiting).into_values().for_each(Waiting::give_up);
+                    self.give_up();
                     return ClientEnded::InstanceIsGone;
                 }
             }
         }
     }
 
+    /// Nobody answers any more what is under way.
+    fn give_up(&mut self) {
+        std::mem::take(&mut self.waiting).into_values().for_each(Waiting::give_up);
+    }
+
     fn sleep(&mut self) {
         let Some(end) = &mut self.end else { return };
-        let is_ready = wait_for_any(&mut [end.channel()], self.wake.begin_sleep(), SLEEP_MAX);
+        let most = if self.has_unsent { SLEEP_MAX_SOON } else { SLEEP_MAX };
+        let is_ready = wait_for_any(&mut [end.channel()], self.wake.begin_sleep(), most);
         self.wake.end_sleep(is_ready);
     }
 
@@ -215,7 +240,7 @@ impl Client {
                 Err(TryRecvError::Disconnected) => break false,
             }
         };
-        end.flush()?;
+        self.has_unsent = !end.flush()?;
         while let Some((number, reply)) = end.receive::<Reply>()? {
             has_come = true;
             if let Reply::ReadBegun = reply {
@@ -224,7 +249,8 @@ impl Client {
                 waiting.answer(reply);
             }
         }
-        let is_over = !is_open && self.waiting.is_empty();
+        let is_late = !is_open && self.stopped.get_or_insert_with(Instant::now).elapsed() > STOP_PATIENCE;
+        let is_over = !is_open && self.waiting.is_empty() || is_late;
         Ok(if is_over {
             Turn::Stopped
         } else if has_come {
