@@ -67,6 +67,7 @@ compile_error!("islands run on Linux only: they need its topology, affinity and 
 mod affinity;
 mod binding;
 mod channel;
+#[cfg(not(loom))]
 pub mod commit;
 #[cfg(not(loom))]
 mod instance;
