@@ -56,10 +56,10 @@
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
-//! - What a participant commits takes the note of what was prepared away, in the same transaction: it commits once.
+//! - The commit of a part says in the same transaction that the part was carried out: its note counts no more, and it commits once.
 //! - A coordinator that hears no vote in time aborts. A participant that has voted never decides: it asks again and again.
 //! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
-//!   [`WINDOW`](window) for each coordinator's incarnation, and is meant for one incarnation of the participant.
+//!   [`WINDOW`] for each coordinator's incarnation, and is meant for one incarnation of the participant.
 
 mod coordinator;
 mod id;
@@ -69,10 +69,11 @@ mod patience;
 mod site;
 mod store;
 mod unstored;
-pub mod window;
+mod window;
 
 pub use coordinator::{Outcome, Request};
 pub use id::{DistributedId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
 pub use store::{Executed, Failed, PartStore, Participants};
+pub use window::WINDOW;

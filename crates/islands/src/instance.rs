@@ -12,6 +12,7 @@ mod pause;
 mod program;
 mod snapshot;
 mod store;
+mod submission;
 mod wake;
 mod worker;
 
@@ -25,5 +26,6 @@ pub(crate) use notes::{Found, Notes};
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::SnapshotRead;
 pub(crate) use store::{InstanceStore, Recovered};
+pub(crate) use submission::{Answer, Submission, Submitter};
 pub(crate) use wake::Wake;
-pub(crate) use worker::{Answer, LoadAnswer, Submission, Worker};
+pub(crate) use worker::Worker;

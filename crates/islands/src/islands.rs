@@ -344,7 +344,7 @@ impl<P: Program> Islands<P> {
         let (sender, read) = mpsc::channel();
         let begun = begun.clone();
         // Whoever has waited too long is gone.
-        let read_begun = Box::new(move || _ = begun.send(()));
+        let read_begun = Box::new(move |()| _ = begun.send(()));
         let ended = Box::new(move |read| drop(sender.send(read)));
         let submission = SnapshotRead { part: part.to_vec(), begun: read_begun, ended };
         self.submit(SiteId { instance, worker: 0 }, Submission::Read(submission));
@@ -401,7 +401,7 @@ impl<'a, P: Program> Paused<'a, P> {
         let (sender, is_paused) = mpsc::channel();
         for site in islands.sites() {
             let sender = sender.clone();
-            islands.submit(site, Submission::Pause(Box::new(move || _ = sender.send(()))));
+            islands.submit(site, Submission::Pause(Box::new(move |()| _ = sender.send(()))));
         }
         drop(sender);
         wait_for_all(&is_paused, islands.sites().count(), deadline).then_some(paused)

@@ -252,14 +252,6 @@ impl<S: PartStore> Coordinator<S> {
         self.outcomes.pop_front()
     }
 
-    /// Returns the transactions whose decision to commit is stored, and was not acknowledged by all.
-    pub(super) fn decided(&self) -> impl Iterator<Item = DistributedId> {
-        self.live
-            .iter()
-            .filter(|(_, coordinated)| matches!(coordinated.stage, Stage::Decided { .. }))
-            .map(|(id, _)| *id)
-    }
-
     /// Makes no decisions that others take part in until it is [resumed](Self::resume).
     pub(super) fn pause(&mut self) {
         self.is_paused = true;

@@ -162,11 +162,6 @@ impl<S: PartStore> Site<S> {
         self.participant.in_doubt()
     }
 
-    /// Returns the transactions whose decision to commit not all participants have acknowledged.
-    pub fn decided(&self) -> impl Iterator<Item = DistributedId> {
-        self.coordinator.decided()
-    }
-
     /// Returns whether nothing is under way.
     #[must_use]
     pub fn is_idle(&self) -> bool {

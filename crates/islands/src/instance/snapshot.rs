@@ -12,20 +12,18 @@ use std::time::Duration;
 use ensilo::{Database, Error, Result};
 
 use super::program::Program;
+use super::submission::Answer;
 
 /// Who waits for a snapshot to begin, and for what was read.
 pub(crate) struct SnapshotRead {
     pub(crate) part: Vec<u8>,
     /// Called when the snapshot has begun: nothing that commits after this belongs to it.
-    pub(crate) begun: Box<dyn FnOnce() + Send>,
-    pub(crate) ended: ReadAnswer,
+    pub(crate) begun: Answer<()>,
+    pub(crate) ended: Answer<Result<Vec<u8>>>,
 }
 
-/// What is done with what was read.
-pub(crate) type ReadAnswer = Box<dyn FnOnce(Result<Vec<u8>>) + Send>;
-
 /// Answers whatever happens, also where there is no thread, or it panics.
-struct Answering(Option<ReadAnswer>);
+struct Answering(Option<Answer<Result<Vec<u8>>>>);
 
 impl Answering {
     fn answer(&mut self, read: Result<Vec<u8>>) {
@@ -49,7 +47,7 @@ pub(super) fn read<P: Program>(db: &Database, program: &Arc<P>, read: SnapshotRe
     let run = move || {
         let all_until_now = db.request().max_staleness(Duration::ZERO);
         ended.answer(all_until_now.read_stale(|snapshot| {
-            begun();
+            begun(());
             program.read(snapshot, &part)
         }));
     };

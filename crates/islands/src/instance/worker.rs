@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use ensilo::Error;
 use ensilo_sync::cpu_relax;
 
-use super::client::{ClientEnd, Order, Reply};
+use super::client::ClientEnd;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
-use super::snapshot::{self, SnapshotRead};
+use super::snapshot;
 use super::store::{InstanceStore, Recovered};
+use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
-use crate::commit::{Decision, DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
+use crate::commit::{DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
 
 /// How often a worker that finds nothing to do looks again before it sleeps.
 const LOOKS: u32 = 2000;
@@ -36,58 +37,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
 
-/// What is done with the outcome of a transaction.
-pub(crate) type Answer = Box<dyn FnOnce(Outcome) + Send>;
-
-/// What is done with the outcome of a load.
-pub(crate) type LoadAnswer = Box<dyn FnOnce(ensilo::Result<LoadReport>) + Send>;
-
-/// What a worker is to do.
-pub(crate) enum Submission {
-    /// Begin a transaction.
-    Transaction(Request, Answer),
-    /// Make transactions itself.
-    Load(Load, LoadAnswer),
-    /// Make no decisions that others take part in, and say when all are carried out.
-    Pause(Box<dyn FnOnce() + Send>),
-    /// Go on with those.
-    Resume,
-    /// Read at a consistent point.
-    Read(SnapshotRead),
-    /// Say which transactions wait for a decision.
-    InDoubt(Box<dyn FnOnce(Vec<DistributedId>) + Send>),
-    /// Carry out an operator's decision, and say whether the transaction waits for one.
-    Resolve(DistributedId, Decision, Box<dyn FnOnce(bool) + Send>),
-    /// This site has ended, and comes back with this incarnation. What is to be called then says that it is known.
-    Ended(SiteId, u32, Box<dyn FnOnce() + Send>),
-    /// Reach this site through this channel from now on.
-    Link(SiteId, Box<dyn Waiting>),
-    /// Serve a client outside of the process.
-    Client(Box<dyn Waiting>),
-}
-
-/// Who gets the outcome of a transaction.
-enum AnswerTo {
-    Caller(Answer),
-    /// One of the clients, and the number of its order.
-    Client(usize, u64),
-}
-
-/// Who waits for a pause.
-enum PauseAnswerTo {
-    Caller(Box<dyn FnOnce() + Send>),
-    Client(usize, u64),
-}
-
-/// What one of the clients gets as an answer to the order of this number.
-type ReplyTo = (usize, u64, Reply);
-
-/// Who gets the outcome of a load.
-enum LoadAnswerTo {
-    Caller(LoadAnswer),
-    Client(usize, u64),
-}
-
 /// See the module's documentation.
 pub(crate) struct Worker<P: Program> {
     site: Site<InstanceStore<P>>,
@@ -99,11 +48,11 @@ pub(crate) struct Worker<P: Program> {
     clients: Vec<Option<ClientEnd>>,
     submissions: Receiver<Submission>,
     /// Who gets the outcomes of transactions that have not ended.
-    answers: BTreeMap<DistributedId, AnswerTo>,
-    load: Option<(RunningLoad, LoadAnswerTo)>,
+    answers: BTreeMap<DistributedId, Answer<Outcome>>,
+    load: Option<(RunningLoad, Answer<ensilo::Result<LoadReport>>)>,
     /// Who waits until all decisions are carried out.
-    pauses: Vec<PauseAnswerTo>,
-    /// What the threads that read at a consistent point have to say to clients.
+    pauses: Vec<Answer<()>>,
+    /// What clients are to be told.
     replies: (Sender<ReplyTo>, Receiver<ReplyTo>),
     wake: Arc<Wake>,
     messages: Vec<u8>,
@@ -214,59 +163,26 @@ impl<P: Program> Worker<P> {
             self.answer(id, outcome);
         }
         self.answer_pauses();
-        while let Ok((client, number, reply)) = self.replies.1.try_recv() {
-            has_come = true;
-            self.reply(client, number, &reply);
-        }
+        has_come |= self.reply_to_clients();
         self.has_unsent = !self.links.flush();
         self.flush_clients();
         Ok(has_come)
     }
 
     fn answer_pauses(&mut self) {
-        if self.pauses.is_empty() || !self.site.has_carried_out() {
-            return;
-        }
-        for pause in mem::take(&mut self.pauses) {
-            match pause {
-                PauseAnswerTo::Caller(answer) => answer(),
-                PauseAnswerTo::Client(client, number) => self.reply(client, number, &Reply::Paused),
-            }
+        if !self.pauses.is_empty() && self.site.has_carried_out() {
+            self.pauses.drain(..).for_each(|answer| answer(()));
         }
     }
 
-    fn pause(&mut self, answer: PauseAnswerTo) {
+    fn pause(&mut self, answer: Answer<()>) {
         self.site.pause();
         self.pauses.push(answer);
     }
 
     fn resume(&mut self, now: Instant) {
-        for pause in mem::take(&mut self.pauses) {
-            if let PauseAnswerTo::Client(client, number) = pause {
-                self.reply(client, number, &Reply::Refused("nobody waits any more".to_owned()));
-            }
-        }
+        self.pauses.clear();
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
-    }
-
-    fn resolve(&mut self, id: DistributedId, decision: Decision, now: Instant) -> Result<bool, Failed> {
-        self.site.resolve(Io { store: &mut self.store, outbox: &mut self.links, now }, id, decision)
-    }
-
-    /// Reads at a consistent point for a client.
-    fn read_for(&self, client: usize, number: u64, part: Vec<u8>) {
-        let (sender, wake) = (self.replies.0.clone(), Arc::clone(&self.wake));
-        let reply = move |reply| {
-            // A worker that has ended answers nobody.
-            let _ = sender.send((client, number, reply));
-            wake.wake();
-        };
-        let reply_begun = reply.clone();
-        let begun = Box::new(move || reply_begun(Reply::ReadBegun));
-        let ended = Box::new(move |read: ensilo::Result<Vec<u8>>| {
-            reply(Reply::Read(read.map_err(|error| error.to_string())));
-        });
-        snapshot::read(self.store.db(), &self.program, SnapshotRead { part, begun, ended });
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome) {
@@ -274,52 +190,29 @@ impl<P: Program> Worker<P> {
             Some((load, _)) => load.end(id, outcome, Instant::now()),
             None => Some(outcome),
         };
-        let Some(outcome) = outcome else { return };
-        match self.answers.remove(&id) {
-            Some(AnswerTo::Caller(answer)) => answer(outcome),
-            Some(AnswerTo::Client(client, number)) => self.reply(client, number, &Reply::Ended(outcome)),
-            None => {}
+        if let (Some(outcome), Some(answer)) = (outcome, self.answers.remove(&id)) {
+            answer(outcome);
         }
     }
 
-    /// Replies to a client, if it is still there.
-    fn reply(&mut self, client: usize, number: u64, reply: &Reply) {
-        if let Some(client) = &mut self.clients[client] {
-            client.send(number, reply);
-        }
-    }
-
-    fn begin(&mut self, request: &Request, now: Instant, answer: AnswerTo) {
+    fn begin(&mut self, request: &Request, now: Instant, answer: Answer<Outcome>) {
         let id = self.site.begin(Io { store: &mut self.store, outbox: &mut self.links, now }, request);
         self.answers.insert(id, answer);
     }
 
-    fn begin_load(&mut self, load: &Load, now: Instant, answer: LoadAnswerTo) {
-        if self.load.is_some() {
-            return self
-                .answer_load(answer, Err(ensilo::Error::rollback("the worker makes transactions already")));
-        }
-        match self.program.requests(self.own, &load.description) {
-            Ok(source) => match RunningLoad::new(load, source, now) {
-                Some(running) => self.load = Some((running, answer)),
-                None => {
-                    self.answer_load(answer, Err(ensilo::Error::rollback("no clock can tell when that ends")))
-                }
-            },
-            Err(error) => self.answer_load(answer, Err(error)),
+    fn begin_load(&mut self, load: &Load, now: Instant, answer: Answer<ensilo::Result<LoadReport>>) {
+        match self.running_load(load, now) {
+            Ok(running) => self.load = Some((running, answer)),
+            Err(error) => answer(Err(error)),
         }
     }
 
-    fn answer_load(&mut self, answer: LoadAnswerTo, made: ensilo::Result<LoadReport>) {
-        match (answer, made) {
-            (LoadAnswerTo::Caller(answer), made) => answer(made),
-            (LoadAnswerTo::Client(client, number), Ok(made)) => {
-                self.reply(client, number, &Reply::Made(made.to_counts()));
-            }
-            (LoadAnswerTo::Client(client, number), Err(error)) => {
-                self.reply(client, number, &Reply::Refused(error.to_string()));
-            }
+    fn running_load(&self, load: &Load, now: Instant) -> ensilo::Result<RunningLoad> {
+        if self.load.is_some() {
+            return Err(Error::rollback("the worker makes transactions already"));
         }
+        let source = self.program.requests(self.own, &load.description)?;
+        RunningLoad::new(load, source, now).ok_or_else(|| Error::rollback("no clock can tell when that ends"))
     }
 
     fn go_on_with_load(&mut self, now: Instant) {
@@ -329,8 +222,13 @@ impl<P: Program> Worker<P> {
         if let Some(report) = running.report(now)
             && let Some((_, answer)) = load.take()
         {
-            self.answer_load(answer, Ok(report));
+            answer(Ok(report));
         }
+    }
+
+    fn replier(&self, client: usize, number: u64) -> Replier {
+        let (replies, wake) = (self.replies.0.clone(), Arc::clone(&self.wake));
+        Replier { replies, wake, client, number, has_replied: false }
     }
 
     fn serve_clients(&mut self, now: Instant) -> Result<bool, Failed> {
@@ -340,7 +238,8 @@ impl<P: Program> Worker<P> {
                 match client.receive() {
                     Ok(Some((number, order))) => {
                         has_come = true;
-                        self.carry_out(order, now, (at, number))?;
+                        let replier = self.replier(at, number);
+                        self.carry_out(Submission::of(order, replier), now)?;
                     }
                     Ok(None) => break,
                     // One that is gone, or sends nonsense, gets no answers, and has nobody wait for it.
@@ -354,28 +253,47 @@ impl<P: Program> Worker<P> {
         Ok(has_come)
     }
 
-    fn carry_out(
-        &mut self,
-        order: Order,
-        now: Instant,
-        (client, number): (usize, u64),
-    ) -> Result<(), Failed> {
-        match order {
-            Order::Begin(request) => self.begin(&request, now, AnswerTo::Client(client, number)),
-            Order::Load(load) => self.begin_load(&load, now, LoadAnswerTo::Client(client, number)),
-            Order::Pause => self.pause(PauseAnswerTo::Client(client, number)),
-            Order::Resume => self.resume(now),
-            Order::Read(part) => self.read_for(client, number, part),
-            Order::InDoubt => {
-                let in_doubt = self.site.in_doubt().collect();
-                self.reply(client, number, &Reply::InDoubt(in_doubt));
+    fn take_submissions(&mut self, now: Instant) -> Result<bool, Failed> {
+        let mut has_come = false;
+        while let Ok(submission) = self.submissions.try_recv() {
+            has_come = true;
+            self.carry_out(submission, now)?;
+        }
+        Ok(has_come)
+    }
+
+    fn carry_out(&mut self, submission: Submission, now: Instant) -> Result<(), Failed> {
+        match submission {
+            Submission::Transaction(request, answer) => self.begin(&request, now, answer),
+            Submission::Load(load, answer) => self.begin_load(&load, now, answer),
+            Submission::Pause(answer) => self.pause(answer),
+            Submission::Resume => self.resume(now),
+            Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
+            Submission::InDoubt(answer) => answer(self.site.in_doubt().collect()),
+            Submission::Resolve(id, decision, answer) => {
+                let io = Io { store: &mut self.store, outbox: &mut self.links, now };
+                answer(self.site.resolve(io, id, decision)?);
             }
-            Order::Resolve(id, decision) => {
-                let resolved = self.resolve(id, decision, now)?;
-                self.reply(client, number, &Reply::Resolved(resolved));
+            Submission::Ended(site, next_incarnation, answer) => {
+                self.end_site(site, next_incarnation, now);
+                answer(());
             }
+            Submission::Link(site, channel) => self.link(site, channel, now),
+            Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
         }
         Ok(())
+    }
+
+    /// Replies to clients that are still there.
+    fn reply_to_clients(&mut self) -> bool {
+        let mut has_come = false;
+        while let Ok((client, number, reply)) = self.replies.1.try_recv() {
+            has_come = true;
+            if let Some(client) = &mut self.clients[client] {
+                client.send(number, &reply);
+            }
+        }
+        has_come
     }
 
     fn flush_clients(&mut self) {
@@ -427,31 +345,6 @@ impl<P: Program> Worker<P> {
             }
         });
         received
-    }
-
-    fn take_submissions(&mut self, now: Instant) -> Result<bool, Failed> {
-        let mut has_come = false;
-        while let Ok(submission) = self.submissions.try_recv() {
-            has_come = true;
-            match submission {
-                Submission::Transaction(request, answer) => {
-                    self.begin(&request, now, AnswerTo::Caller(answer))
-                }
-                Submission::Load(load, answer) => self.begin_load(&load, now, LoadAnswerTo::Caller(answer)),
-                Submission::Pause(answer) => self.pause(PauseAnswerTo::Caller(answer)),
-                Submission::Resume => self.resume(now),
-                Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
-                Submission::InDoubt(answer) => answer(self.site.in_doubt().collect()),
-                Submission::Resolve(id, decision, answer) => answer(self.resolve(id, decision, now)?),
-                Submission::Ended(site, next_incarnation, answer) => {
-                    self.end_site(site, next_incarnation, now);
-                    answer();
-                }
-                Submission::Link(site, channel) => self.link(site, channel, now),
-                Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
-            }
-        }
-        Ok(has_come)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver};
 use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{Failed, Site, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Wake, Worker,
+    Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Submitter, Wake,
+    Worker,
 };
 use crate::placement::InstancePlace;
 
@@ -48,8 +49,7 @@ pub(crate) struct LocalInstance<P> {
 
 /// A worker that runs.
 struct LocalWorker {
-    submissions: Mutex<Sender<Submission>>,
-    wake: Arc<Wake>,
+    submitter: Submitter,
     thread: Option<JoinHandle<Result<(), Failed>>>,
 }
 
@@ -98,7 +98,8 @@ impl<P: Program> LocalInstance<P> {
         let (sender, known) = mpsc::channel::<()>();
         for (worker, of_worker) in (0..).zip(&self.workers) {
             let (site, sender) = (SiteId { instance, worker }, sender.clone());
-            of_worker.submit(Submission::Ended(site, next_incarnation, Box::new(move || drop(sender))));
+            let known = Box::new(move |()| drop(sender));
+            of_worker.submitter.submit(Submission::Ended(site, next_incarnation, known));
         }
         drop(sender);
         // Each of them drops its sender, also one that has ended.
@@ -107,7 +108,7 @@ impl<P: Program> LocalInstance<P> {
 
     /// Has a worker do something. One that has ended drops it.
     pub(crate) fn submit(&self, worker: u16, submission: Submission) {
-        self.workers[usize::from(worker)].submit(submission);
+        self.workers[usize::from(worker)].submitter.submit(submission);
     }
 
     /// Has a worker reach another site over a socket, once the other end does the same.
@@ -128,7 +129,7 @@ impl<P: Program> LocalInstance<P> {
     pub(crate) fn stop(&self) {
         // Release: what was done before.
         self.stops.store(true, Ordering::Release);
-        self.workers.iter().for_each(|worker| worker.wake.wake());
+        self.workers.iter().for_each(|worker| worker.submitter.wake());
     }
 
     /// Waits for the workers to end.
@@ -209,7 +210,7 @@ impl<P: Program> Prepared<P> {
         let name = format!("island-{own}");
         let thread = thread::Builder::new().name(name).spawn(run).map_err(InstanceError::Io)?;
         wait_until_bound(&is_bound)?;
-        Ok(LocalWorker { submissions: Mutex::new(sender), wake: own_wake, thread: Some(thread) })
+        Ok(LocalWorker { submitter: Submitter::new(sender, own_wake), thread: Some(thread) })
     }
 }
 
@@ -217,14 +218,6 @@ fn wait_until_bound(is_bound: &Receiver<Result<(), crate::BindError>>) -> Result
     let ended = || InstanceError::Io(io::Error::other("a worker has ended at its start"));
     let bound = is_bound.recv().map_err(|_| ended())?;
     bound.map_err(|error| InstanceError::Io(io::Error::other(error)))
-}
-
-impl LocalWorker {
-    fn submit(&self, submission: Submission) {
-        // A worker that has ended drops it, and with it whoever waits for the answer.
-        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
-        self.wake.wake();
-    }
 }
 
 impl<P> fmt::Debug for LocalInstance<P> {

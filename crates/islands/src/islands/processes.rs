@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use std::{io, mem};
 
 use super::local::InstanceOptions;
-use super::remote::{Client, ClientEnded, ClientSubmitter, InstanceProcess};
+use super::remote::{Client, ClientEnded, InstanceProcess};
 use crate::commit::{Outcome, Refusal, RefusalReason, SiteId};
-use crate::instance::{InstanceError, Submission, Wake};
+use crate::instance::{InstanceError, Submission, Submitter, Wake};
 
 /// How long instances may take to end what is under way.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub(crate) type MakeCommand = Box<dyn Fn() -> Command + Send + Sync>;
 pub(crate) struct Processes {
     shared: Arc<Shared>,
     /// By instance, by worker.
-    submitters: Vec<Vec<ClientSubmitter>>,
+    submitters: Vec<Vec<Submitter>>,
     clients: Vec<JoinHandle<()>>,
 }
 
@@ -98,7 +98,7 @@ impl Processes {
             let run = move || run_client(&shared, (instance, worker), client, &submissions);
             let thread = thread::Builder::new().name(format!("client-{instance}.{worker}")).spawn(run)?;
             self.clients.push(thread);
-            submitters.push(ClientSubmitter { submissions: Mutex::new(sender), wake });
+            submitters.push(Submitter::new(sender, wake));
         }
         self.submitters.push(submitters);
         Ok(())
@@ -244,11 +244,7 @@ impl Drop for Processes {
     fn drop(&mut self) {
         // Release: what was done before.
         self.shared.stops.store(true, Ordering::Release);
-        for submitter in mem::take(&mut self.submitters).into_iter().flatten() {
-            let ClientSubmitter { submissions, wake } = submitter;
-            drop(submissions);
-            wake.wake();
-        }
+        mem::take(&mut self.submitters).into_iter().flatten().for_each(Submitter::close);
         for client in self.clients.drain(..) {
             // One that has panicked has answered nobody, which they have found out.
             let _ = client.join();

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use ensilo::Error;
@@ -17,7 +17,7 @@ use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{DistributedId, Outcome, SiteId};
 use crate::instance::{
-    Answer, ClientEnd, InstanceError, LoadAnswer, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
+    Answer, ClientEnd, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
 
 /// How often a client that finds nothing to do looks again before it sleeps.
@@ -151,15 +151,15 @@ pub(crate) struct Client {
 }
 
 enum Waiting {
-    Transaction(Answer),
-    Load(LoadAnswer),
-    Pause(Box<dyn FnOnce() + Send>),
-    InDoubt(Box<dyn FnOnce(Vec<DistributedId>) + Send>),
-    Resolve(Box<dyn FnOnce(bool) + Send>),
+    Transaction(Answer<Outcome>),
+    Load(Answer<ensilo::Result<LoadReport>>),
+    Pause(Answer<()>),
+    InDoubt(Answer<Vec<DistributedId>>),
+    Resolve(Answer<bool>),
     /// `begun` is taken when the read has begun.
     Read {
-        begun: Option<Box<dyn FnOnce() + Send>>,
-        ended: Box<dyn FnOnce(ensilo::Result<Vec<u8>>) + Send>,
+        begun: Option<Answer<()>>,
+        ended: Answer<ensilo::Result<Vec<u8>>>,
     },
     Nothing,
 }
@@ -293,7 +293,7 @@ impl Waiting {
         if let Waiting::Read { begun, .. } = self
             && let Some(begun) = begun.take()
         {
-            begun();
+            begun(());
         }
     }
 
@@ -302,7 +302,7 @@ impl Waiting {
             (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
             (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
             (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
-            (Waiting::Pause(answer), Reply::Paused) => answer(),
+            (Waiting::Pause(answer), Reply::Paused) => answer(()),
             (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
             (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
             (Waiting::Read { ended, .. }, Reply::Read(read)) => ended(read.map_err(Error::rollback)),
@@ -320,19 +320,5 @@ impl Waiting {
             // Whoever waits for these finds out that nobody answers.
             Waiting::Pause(_) | Waiting::InDoubt(_) | Waiting::Resolve(_) | Waiting::Nothing => {}
         }
-    }
-}
-
-/// The sender of submissions to a client, and what wakes it.
-pub(crate) struct ClientSubmitter {
-    pub(crate) submissions: Mutex<Sender<Submission>>,
-    pub(crate) wake: Arc<Wake>,
-}
-
-impl ClientSubmitter {
-    pub(crate) fn submit(&self, submission: Submission) {
-        // One that has ended drops it, and with it whoever waits for the answer.
-        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
-        self.wake.wake();
     }
 }

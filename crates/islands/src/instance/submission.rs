@@ -1,0 +1,136 @@
+//! What a worker is to do, and how whoever wants that gets the answer.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::client::{Order, Reply};
+use super::load::{Load, LoadReport};
+use super::snapshot::SnapshotRead;
+use super::wake::Wake;
+use crate::channel::Waiting;
+use crate::commit::{Decision, DistributedId, Outcome, Request, SiteId};
+
+/// What is done with an answer. Whoever waits for it finds out when this is dropped instead.
+pub(crate) type Answer<T> = Box<dyn FnOnce(T) + Send>;
+
+/// What a worker is to do.
+pub(crate) enum Submission {
+    /// Begin a transaction.
+    Transaction(Request, Answer<Outcome>),
+    /// Make transactions itself.
+    Load(Load, Answer<ensilo::Result<LoadReport>>),
+    /// Make no decisions that others take part in, and say when all are carried out.
+    Pause(Answer<()>),
+    /// Go on with those.
+    Resume,
+    /// Read at a consistent point.
+    Read(SnapshotRead),
+    /// Say which transactions wait for a decision.
+    InDoubt(Answer<Vec<DistributedId>>),
+    /// Carry out an operator's decision, and say whether the transaction waits for one.
+    Resolve(DistributedId, Decision, Answer<bool>),
+    /// This site has ended, and comes back with this incarnation; say when that is known.
+    Ended(SiteId, u32, Answer<()>),
+    /// Reach this site through this channel from now on.
+    Link(SiteId, Box<dyn Waiting>),
+    /// Serve a client outside of the process.
+    Client(Box<dyn Waiting>),
+}
+
+impl Submission {
+    /// Returns what a client orders.
+    pub(super) fn of(order: Order, replier: Replier) -> Self {
+        match order {
+            Order::Begin(request) => Submission::Transaction(request, replier.answer(Reply::Ended)),
+            Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
+            Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
+            Order::Resume => Submission::Resume,
+            Order::Read(part) => {
+                let begun = replier.note(Reply::ReadBegun);
+                let ended = replier
+                    .answer(|read: ensilo::Result<_>| Reply::Read(read.map_err(|error| error.to_string())));
+                Submission::Read(SnapshotRead { part, begun, ended })
+            }
+            Order::InDoubt => Submission::InDoubt(replier.answer(Reply::InDoubt)),
+            Order::Resolve(id, decision) => {
+                Submission::Resolve(id, decision, replier.answer(Reply::Resolved))
+            }
+        }
+    }
+}
+
+fn reply_to_load(made: ensilo::Result<LoadReport>) -> Reply {
+    made.map_or_else(|error| Reply::Refused(error.to_string()), |made| Reply::Made(made.to_counts()))
+}
+
+/// A reply, the client that it is for, and the number of its order.
+pub(super) type ReplyTo = (usize, u64, Reply);
+
+/// Replies to an order of a client, also where it is dropped.
+pub(super) struct Replier {
+    pub(super) replies: Sender<ReplyTo>,
+    pub(super) wake: Arc<Wake>,
+    pub(super) client: usize,
+    pub(super) number: u64,
+    pub(super) has_replied: bool,
+}
+
+impl Replier {
+    /// Returns what replies with an answer.
+    fn answer<T: 'static>(mut self, reply: impl FnOnce(T) -> Reply + Send + 'static) -> Answer<T> {
+        Box::new(move |answer| {
+            self.has_replied = true;
+            send(&self.replies, &self.wake, (self.client, self.number, reply(answer)));
+        })
+    }
+
+    /// Returns what replies something first that is not the answer.
+    fn note(&self, reply: Reply) -> Answer<()> {
+        let (replies, wake) = (self.replies.clone(), Arc::clone(&self.wake));
+        let note = (self.client, self.number, reply);
+        Box::new(move |()| send(&replies, &wake, note))
+    }
+}
+
+impl Drop for Replier {
+    fn drop(&mut self) {
+        if !self.has_replied {
+            let refused = Reply::Refused("nobody answers that".to_owned());
+            send(&self.replies, &self.wake, (self.client, self.number, refused));
+        }
+    }
+}
+
+fn send(replies: &Sender<ReplyTo>, wake: &Wake, reply: ReplyTo) {
+    // A worker that has ended replies nothing.
+    let _ = replies.send(reply);
+    wake.wake();
+}
+
+/// Where submissions for one thread go.
+pub(crate) struct Submitter {
+    submissions: Mutex<Sender<Submission>>,
+    wake: Arc<Wake>,
+}
+
+impl Submitter {
+    pub(crate) fn new(submissions: Sender<Submission>, wake: Arc<Wake>) -> Self {
+        Submitter { submissions: Mutex::new(submissions), wake }
+    }
+
+    pub(crate) fn submit(&self, submission: Submission) {
+        // A thread that has ended drops it, and with it whoever waits for the answer.
+        let _ = self.submissions.lock().unwrap_or_else(PoisonError::into_inner).send(submission);
+        self.wake.wake();
+    }
+
+    pub(crate) fn wake(&self) {
+        self.wake.wake();
+    }
+
+    /// Submits nothing any more: the thread finds that out.
+    pub(crate) fn close(self) {
+        drop(self.submissions);
+        self.wake.wake();
+    }
+}
