@@ -17,7 +17,7 @@ mod wake;
 mod worker;
 
 pub use load::{LoadReport, LoadTime, RequestSource};
-pub use program::{Place, Program};
+pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;
 
 pub(crate) use client::{ClientEnd, Order, Reply};

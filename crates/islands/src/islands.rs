@@ -24,7 +24,8 @@ use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, Load, LoadReport, LoadTime, Place, Program, SnapshotRead, Submission, pause_before_attempt,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, SnapshotRead, Submission,
+    pause_before_attempt,
 };
 use crate::placement::Plan;
 
@@ -130,7 +131,7 @@ impl IslandsOptions {
             return Err(InstanceError::Io(io::Error::other("there are at most 65,535 instances")));
         };
         let of_instance = |(instance, cpus): (u16, _)| InstanceOptions {
-            place: Place { instance, instances },
+            number: InstanceNumber { instance, instances },
             cpus,
             workers: self.workers,
             channel: self.channel,

@@ -9,7 +9,7 @@
 //! ```
 //! use ensilo::{Database, Error, Result, Row, Table, Transaction};
 //! use ensilo_islands::commit::{Outcome, Request, SiteId};
-//! use ensilo_islands::{Instances, Islands, IslandsOptions, Place, Placement, Plan, Program, Topology};
+//! use ensilo_islands::{Instances, Islands, IslandsOptions, InstanceNumber, Placement, Plan, Program, Topology};
 //!
 //! #[derive(Row)]
 //! #[row(table = "account")]
@@ -23,7 +23,7 @@
 //! struct Bank(Table<Account>);
 //!
 //! impl Program for Bank {
-//!     fn open(db: &Database, _: Place) -> Result<Self> {
+//!     fn open(db: &Database, _: InstanceNumber) -> Result<Self> {
 //!         if let Ok(accounts) = db.open_table() {
 //!             return Ok(Bank(accounts));
 //!         }
@@ -83,7 +83,7 @@ pub use binding::{BindError, bind_this_thread};
 pub use channel::connect;
 pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 #[cfg(not(loom))]
-pub use instance::{InstanceError, LoadReport, LoadTime, Place, Program, RequestSource};
+pub use instance::{InstanceError, InstanceNumber, LoadReport, LoadTime, Program, RequestSource};
 #[cfg(not(loom))]
 pub use islands::{Islands, IslandsOptions, run_if_instance};
 pub use placement::{InstancePlace, Instances, Placement, Plan};

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
-use ensilo_islands::{Place, Program, RequestSource};
+use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
-use crate::parts::{from_bytes, local, request, site_share, to_bytes};
+use crate::parts::{from_bytes, local, open_or_create, request, site_share, to_bytes};
 use crate::run::Workload;
 use crate::shares::{holder, share};
 
@@ -65,16 +65,12 @@ enum Part {
 #[derive(Debug)]
 pub struct Micro {
     items: Table<Item>,
-    place: Place,
+    number: InstanceNumber,
 }
 
 impl Program for Micro {
-    fn open(db: &Database, place: Place) -> Result<Self> {
-        let items = match db.open_table() {
-            Err(ensilo::Error::UnknownTable(_)) => db.create_table(),
-            opened => opened,
-        };
-        Ok(Micro { items: items?, place })
+    fn open(db: &Database, number: InstanceNumber) -> Result<Self> {
+        Ok(Micro { items: open_or_create(db)?, number })
     }
 
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
@@ -108,8 +104,8 @@ impl Program for Micro {
 
     fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
         let (options, workers): (MicroOptions, u16) = from_bytes(description)?;
-        let instances = u64::from(self.place.instances);
-        let own = site_share(options.rows, (self.place, workers), of);
+        let instances = u64::from(self.number.instances);
+        let own = site_share(options.rows, (self.number, workers), of);
         let mut random = fastrand::Rng::with_seed(u64::from(of.instance) << 16 | u64::from(of.worker));
         Ok(Box::new(move || {
             let is_multisite = random.u8(..100) < options.multisite_percent;
@@ -144,8 +140,8 @@ impl Workload for MicroOptions {
         to_bytes(&(self, workers))
     }
 
-    fn loads(&self, place: Place) -> Vec<Request> {
-        let own = share(self.rows, place.instance.into(), place.instances.into());
+    fn loads(&self, number: InstanceNumber) -> Vec<Request> {
+        let own = share(self.rows, number.instance.into(), number.instances.into());
         let starts = (own.start..own.end).step_by(ROWS_AT_ONCE as usize);
         starts.map(|from| local(&Part::Load(from, own.end.min(from + ROWS_AT_ONCE)))).collect()
     }

@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use ensilo::{Error, Result};
-use ensilo_islands::Place;
+use ensilo::{Database, Error, Result, Row, Table};
+use ensilo_islands::InstanceNumber;
 use ensilo_islands::commit::{Request, SiteId};
 use serde::{Deserialize, Serialize};
+
+/// Opens a table, or makes it.
+pub(crate) fn open_or_create<T: Row>(db: &Database) -> Result<Table<T>> {
+    match db.open_table() {
+        Err(Error::UnknownTable(_)) => db.create_table(),
+        opened => opened,
+    }
+}
 
 pub(crate) fn to_bytes(part: &impl Serialize) -> Vec<u8> {
     let Ok(bytes) = postcard::to_allocvec(part) else {
@@ -43,8 +51,12 @@ pub(crate) fn request<P: Serialize>(of: SiteId, parts: BTreeMap<u64, P>) -> Requ
 }
 
 /// Returns which of so many things belong to the site of a worker.
-pub(crate) fn site_share(count: u64, (place, workers): (Place, u16), of: SiteId) -> std::ops::Range<u64> {
-    let own = crate::shares::share(count, of.instance.into(), place.instances.into());
+pub(crate) fn site_share(
+    count: u64,
+    (number, workers): (InstanceNumber, u16),
+    of: SiteId,
+) -> std::ops::Range<u64> {
+    let own = crate::shares::share(count, of.instance.into(), number.instances.into());
     let of_worker = crate::shares::share(own.end - own.start, of.worker.into(), workers.into());
     own.start + of_worker.start..own.start + of_worker.end
 }

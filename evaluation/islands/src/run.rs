@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ensilo_islands::commit::{Outcome, Request};
 use ensilo_islands::{
-    ChannelKind, InstanceError, Islands, IslandsOptions, LoadTime, Place, Placement, Plan, Program,
+    ChannelKind, InstanceError, InstanceNumber, Islands, IslandsOptions, LoadTime, Placement, Plan, Program,
 };
 
 use crate::parts::local_bytes;
@@ -31,7 +31,7 @@ pub trait Workload: Sync {
     fn description(&self, workers: u16) -> Vec<u8>;
 
     /// Returns the transactions that load an instance.
-    fn loads(&self, place: Place) -> Vec<Request>;
+    fn loads(&self, number: InstanceNumber) -> Vec<Request>;
 
     /// Returns the part that says what the rows of an instance add up to.
     fn sums(&self) -> Vec<u8>;
@@ -163,7 +163,7 @@ fn load<W: Workload>(workload: &W, islands: &Islands<W::Program>) -> Result<(), 
     let instances = islands.instances() as u16;
     std::thread::scope(|scope| {
         let load_one = |instance| {
-            let loads = workload.loads(Place { instance, instances });
+            let loads = workload.loads(InstanceNumber { instance, instances });
             loads.iter().try_for_each(|request| transact(islands, instance, request).map(drop))
         };
         let loading: Vec<_> =

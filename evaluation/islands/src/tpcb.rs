@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use ensilo::{Columns, Database, Result, Row, RowId, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
-use ensilo_islands::{Place, Program, RequestSource};
+use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
-use crate::parts::{from_bytes, local, request, site_share, to_bytes};
+use crate::parts::{from_bytes, local, open_or_create, request, site_share, to_bytes};
 use crate::run::Workload;
 use crate::shares::{holder, share};
 
@@ -134,7 +134,7 @@ pub struct Tpcb {
     tellers: Table<Teller>,
     accounts: Table<Account>,
     history: Table<History>,
-    place: Place,
+    number: InstanceNumber,
 }
 
 impl Tpcb {
@@ -187,13 +187,13 @@ impl Tpcb {
 }
 
 impl Program for Tpcb {
-    fn open(db: &Database, place: Place) -> Result<Self> {
+    fn open(db: &Database, number: InstanceNumber) -> Result<Self> {
         Ok(Tpcb {
-            branches: open_table(db)?,
-            tellers: open_table(db)?,
-            accounts: open_table(db)?,
-            history: open_table(db)?,
-            place,
+            branches: open_or_create(db)?,
+            tellers: open_or_create(db)?,
+            accounts: open_or_create(db)?,
+            history: open_or_create(db)?,
+            number,
         })
     }
 
@@ -212,8 +212,8 @@ impl Program for Tpcb {
     fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
         let (options, workers): (TpcbOptions, u16) = from_bytes(description)?;
         let TpcbOptions { branches, accounts, multisite_percent } = options;
-        let instances = u64::from(self.place.instances);
-        let own = site_share(branches, (self.place, workers), of);
+        let instances = u64::from(self.number.instances);
+        let own = site_share(branches, (self.number, workers), of);
         let mut random = fastrand::Rng::with_seed(u64::from(of.instance) << 16 | u64::from(of.worker));
         Ok(Box::new(move || {
             let branch = random.u64(own.clone());
@@ -250,8 +250,8 @@ impl Workload for TpcbOptions {
         to_bytes(&(self, workers))
     }
 
-    fn loads(&self, place: Place) -> Vec<Request> {
-        let branches = share(self.branches, place.instance.into(), place.instances.into());
+    fn loads(&self, number: InstanceNumber) -> Vec<Request> {
+        let branches = share(self.branches, number.instance.into(), number.instances.into());
         let accounts = branches.start * self.accounts..branches.end * self.accounts;
         let mut loads = vec![Load { branches, accounts: 0..0 }];
         loads.extend(
@@ -289,12 +289,5 @@ impl Workload for TpcbOptions {
         } else {
             Err(format!("{committed} have committed, and the rows say {all:?}"))
         }
-    }
-}
-
-fn open_table<T: Row>(db: &Database) -> Result<Table<T>> {
-    match db.open_table() {
-        Err(ensilo::Error::UnknownTable(_)) => db.create_table(),
-        opened => opened,
     }
 }

@@ -9,9 +9,17 @@ use ensilo_bench::{TemporaryDirectory, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
 use ensilo_islands_bench::{Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, Workload, run};
 
-use super::common::Format;
 use crate::output::{failed, say};
 use crate::seconds::{seconds_of_run, seconds_within};
+
+/// How the report is written.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IslandsFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object for programs, as docs/bench-report.md describes it under `micro` and `tpcb`
+    Json,
+}
 
 /// The instances, and how long they are measured.
 #[derive(Debug, Args)]
@@ -54,8 +62,8 @@ pub(super) struct IslandsArguments {
     warmup: f64,
 
     /// How the report is written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = IslandsFormat::Text)]
+    format: IslandsFormat,
 }
 
 #[derive(Debug, Args)]
@@ -167,8 +175,8 @@ fn run_workload<W: Workload>(
     };
     let report = run(&workload, options)?;
     match arguments.format {
-        Format::Text => say(format_args!("{report}")),
-        Format::Json => say(format_args!("{}", report.to_json())),
+        IslandsFormat::Text => say(format_args!("{report}")),
+        IslandsFormat::Json => say(format_args!("{}", report.to_json())),
     }
     Ok(())
 }

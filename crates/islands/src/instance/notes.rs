@@ -1,49 +1,49 @@
 //! What an instance notes in its own database for two-phase commit: parts that are prepared, decisions to commit, and how often it was opened.
 //!
-//! A note has a place, which is a row that is written again and again: nothing is inserted or deleted while transactions run.
+//! A note has a slot, which is a row that is written again and again: nothing is inserted or deleted while transactions run.
 //!
 //! # Parts
-//! A part is noted by a transaction of its own, once it is prepared. The transaction that commits the part writes beside the place that it was carried out. A
+//! A part is noted by a transaction of its own, once it is prepared. The transaction that commits the part writes beside the slot that it was carried out. A
 //! note counts as long as that does not say the same: so nothing locks the note, and it can be erased before the part is undone. Otherwise somebody could
 //! overwrite what the part has read, and be found stored with a note that is not erased.
 //!
 //! # Decisions
-//! A decision is noted by the transaction that is the decision. Its place may be filled again once the decision is forgotten: a decision that all
+//! A decision is noted by the transaction that is the decision. Its slot may be filled again once the decision is forgotten: a decision that all
 //! have heard of can be told once more.
 
 use std::collections::BTreeMap;
 
 use ensilo::{Database, Durability, Error, Request, Result, Row, Session, Table, Ticket};
 
-use super::program::Place;
+use super::program::InstanceNumber;
 use crate::commit::{DistributedId, SiteId};
 
-/// A place for a part.
+/// A slot for a part.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_part")]
 struct PartNote {
     #[row(key)]
-    place: u32,
+    slot: u32,
     /// A [`DistributedId`] as a message has it; empty where no part is noted.
     id: Vec<u8>,
     part: Vec<u8>,
 }
 
-/// The part that was carried out last at a place.
+/// The part that was carried out last at a slot.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_done")]
 struct DoneNote {
     #[row(key)]
-    place: u32,
+    slot: u32,
     id: Vec<u8>,
 }
 
-/// A place for a decision to commit.
+/// A slot for a decision to commit.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_decision")]
 struct DecisionNote {
     #[row(key)]
-    place: u32,
+    slot: u32,
     id: Vec<u8>,
     /// The sites that have to hear of it, as a message has them.
     participants: Vec<u8>,
@@ -65,7 +65,7 @@ struct InstanceNote {
 pub(crate) struct FoundPart {
     pub(crate) id: DistributedId,
     pub(crate) part: Vec<u8>,
-    pub(crate) place: u32,
+    pub(crate) slot: u32,
 }
 
 /// What was found at the opening of an instance.
@@ -84,27 +84,27 @@ pub(crate) struct Notes {
     parts: Table<PartNote>,
     done: Table<DoneNote>,
     decisions: Table<DecisionNote>,
-    free_parts: Places,
-    free_decisions: Places,
+    free_parts: Slots,
+    free_decisions: Slots,
 }
 
 impl Notes {
     /// Opens the notes of an instance for so many workers, and counts the opening.
-    pub(crate) fn open(db: &Database, place: Place, workers: u16) -> Result<(Vec<Notes>, Found)> {
+    pub(crate) fn open(db: &Database, number: InstanceNumber, workers: u16) -> Result<(Vec<Notes>, Found)> {
         let (parts, done) = (open_table::<PartNote>(db)?, open_table::<DoneNote>(db)?);
         let decisions = open_table::<DecisionNote>(db)?;
-        let mut found = Found { incarnation: count_opening(db, place, workers)?, ..Found::default() };
+        let mut found = Found { incarnation: count_opening(db, number, workers)?, ..Found::default() };
         let (notes, carried_out, told) = db.read(|tx| {
             let (mut notes, mut carried_out, mut told) = (Vec::new(), BTreeMap::new(), Vec::new());
             parts.scan().for_each(tx, |_, note: PartNote| notes.push(note))?;
-            done.scan().for_each(tx, |_, note: DoneNote| _ = carried_out.insert(note.place, note.id))?;
+            done.scan().for_each(tx, |_, note: DoneNote| _ = carried_out.insert(note.slot, note.id))?;
             decisions.scan().for_each(tx, |_, note: DecisionNote| told.push(note))?;
             Ok((notes, carried_out, told))
         })?;
         found.take_in(notes, &carried_out, told)?;
-        let (mut free_parts, mut free_decisions) = (Places::of_workers(workers), Places::of_workers(workers));
-        deal(&mut free_parts, &found.free_parts, found.parts.iter().map(|part| part.place));
-        deal(&mut free_decisions, &found.free_decisions, found.decisions.values().map(|(place, _)| *place));
+        let (mut free_parts, mut free_decisions) = (Slots::of_workers(workers), Slots::of_workers(workers));
+        deal(&mut free_parts, &found.free_parts, found.parts.iter().map(|part| part.slot));
+        deal(&mut free_decisions, &found.free_decisions, found.decisions.values().map(|(slot, _)| *slot));
         let of_worker = |(free_parts, free_decisions)| Notes {
             parts: parts.clone(),
             done: done.clone(),
@@ -115,65 +115,65 @@ impl Notes {
         Ok((free_parts.into_iter().zip(free_decisions).map(of_worker).collect(), found))
     }
 
-    /// Returns a place for a part.
-    pub(crate) fn take_place(&mut self, db: &Database) -> Result<u32> {
-        let (place, is_new) = self.free_parts.take();
+    /// Returns a slot for a part.
+    pub(crate) fn take_slot(&mut self, db: &Database) -> Result<u32> {
+        let (slot, is_new) = self.free_parts.take();
         if is_new {
-            // Here, so that no prepared part keeps the places of others from being made.
+            // Here, so that no prepared part keeps the slots of others from being made.
             let made = visibly(db).transact(|tx| {
-                self.parts.upsert(tx, &PartNote { place, id: Vec::new(), part: Vec::new() })?;
-                self.done.upsert(tx, &DoneNote { place, id: Vec::new() })
+                self.parts.upsert(tx, &PartNote { slot, id: Vec::new(), part: Vec::new() })?;
+                self.done.upsert(tx, &DoneNote { slot, id: Vec::new() })
             });
-            made.inspect_err(|_| self.free_parts.take_back(place))?;
+            made.inspect_err(|_| self.free_parts.take_back(slot))?;
         }
-        Ok(place)
+        Ok(slot)
     }
 
-    /// Has the transaction of a session say that the part at a place is carried out.
-    pub(crate) fn carry_out(&self, session: &mut Session, place: u32, id: DistributedId) -> Result<()> {
-        self.done.upsert(session, &DoneNote { place, id: to_bytes(&id) })
+    /// Has the transaction of a session say that the part at a slot is carried out.
+    pub(crate) fn carry_out(&self, session: &mut Session, slot: u32, id: DistributedId) -> Result<()> {
+        self.done.upsert(session, &DoneNote { slot, id: to_bytes(&id) })
     }
 
     /// Notes a part that is prepared; returns a ticket for the note.
     pub(crate) fn add_part(
         &self,
         db: &Database,
-        place: u32,
+        slot: u32,
         id: DistributedId,
         part: &[u8],
     ) -> Result<Ticket> {
-        let note = PartNote { place, id: to_bytes(&id), part: part.to_vec() };
+        let note = PartNote { slot, id: to_bytes(&id), part: part.to_vec() };
         let added = db.request().transact_with_ticket(|tx| self.parts.upsert(tx, &note));
         added.map(|((), ticket)| ticket)
     }
 
     /// Takes the note of a part away that will not be carried out, and is prepared still.
-    pub(crate) fn erase_part(&mut self, db: &Database, place: u32) -> Result<()> {
-        let empty = PartNote { place, id: Vec::new(), part: Vec::new() };
+    pub(crate) fn erase_part(&mut self, db: &Database, slot: u32) -> Result<()> {
+        let empty = PartNote { slot, id: Vec::new(), part: Vec::new() };
         visibly(db).transact(|tx| self.parts.upsert(tx, &empty))
     }
 
-    /// A place can be filled again: its part was carried out, or its note erased.
-    pub(crate) fn free_place(&mut self, place: u32) {
-        self.free_parts.give_back(place);
+    /// A slot can be filled again: its part was carried out, or its note erased.
+    pub(crate) fn free_slot(&mut self, slot: u32) {
+        self.free_parts.give_back(slot);
     }
 
-    /// Has the transaction of a session note a decision; returns its place.
+    /// Has the transaction of a session note a decision; returns its slot.
     pub(crate) fn add_decision(
         &mut self,
         session: &mut Session,
         id: DistributedId,
         participants: &[SiteId],
     ) -> Result<u32> {
-        let (place, _) = self.free_decisions.take();
-        let note = DecisionNote { place, id: to_bytes(&id), participants: to_bytes(&participants) };
-        let added = self.decisions.upsert(session, &note).map(|()| place);
-        added.inspect_err(|_| self.free_decisions.give_back(place))
+        let (slot, _) = self.free_decisions.take();
+        let note = DecisionNote { slot, id: to_bytes(&id), participants: to_bytes(&participants) };
+        let added = self.decisions.upsert(session, &note).map(|()| slot);
+        added.inspect_err(|_| self.free_decisions.give_back(slot))
     }
 
-    /// A place can be filled again: the decision was not committed, or everybody has heard of it.
-    pub(crate) fn free_decision(&mut self, place: u32) {
-        self.free_decisions.give_back(place);
+    /// A slot can be filled again: the decision was not committed, or everybody has heard of it.
+    pub(crate) fn free_decision(&mut self, slot: u32) {
+        self.free_decisions.give_back(slot);
     }
 }
 
@@ -184,16 +184,16 @@ impl Found {
         carried_out: &BTreeMap<u32, Vec<u8>>,
         decisions: Vec<DecisionNote>,
     ) -> Result<()> {
-        for PartNote { place, id, part } in parts {
-            if id.is_empty() || carried_out.get(&place) == Some(&id) {
-                self.free_parts.push(place);
+        for PartNote { slot, id, part } in parts {
+            if id.is_empty() || carried_out.get(&slot) == Some(&id) {
+                self.free_parts.push(slot);
             } else {
-                self.parts.push(FoundPart { id: from_bytes(&id)?, part, place });
+                self.parts.push(FoundPart { id: from_bytes(&id)?, part, slot });
             }
         }
-        for DecisionNote { place, id, participants } in decisions {
+        for DecisionNote { slot, id, participants } in decisions {
             let (id, participants) = (from_bytes(&id)?, from_bytes(&participants)?);
-            if let Some((earlier, _)) = self.decisions.insert(id, (place, participants)) {
+            if let Some((earlier, _)) = self.decisions.insert(id, (slot, participants)) {
                 self.free_decisions.push(earlier);
             }
         }
@@ -201,59 +201,59 @@ impl Found {
     }
 }
 
-/// Places that one worker may fill.
+/// Slots that one worker may fill.
 #[derive(Debug)]
-struct Places {
+struct Slots {
     free: Vec<u32>,
-    /// The next place that there was never a note at.
+    /// The next slot that there was never a note at.
     next: u32,
     step: u32,
 }
 
-impl Places {
-    /// Returns places for so many workers; each has new ones of its own.
-    fn of_workers(workers: u16) -> Vec<Places> {
+impl Slots {
+    /// Returns slots for so many workers; each has new ones of its own.
+    fn of_workers(workers: u16) -> Vec<Slots> {
         let step = u32::from(workers);
-        (0..step).map(|next| Places { free: Vec::new(), next, step }).collect()
+        (0..step).map(|next| Slots { free: Vec::new(), next, step }).collect()
     }
 
-    /// Returns a place, and whether there was never a note at it.
+    /// Returns a slot, and whether there was never a note at it.
     fn take(&mut self) -> (u32, bool) {
-        if let Some(place) = self.free.pop() {
-            return (place, false);
+        if let Some(slot) = self.free.pop() {
+            return (slot, false);
         }
         self.next += self.step;
         (self.next - self.step, true)
     }
 
-    /// Takes the place back that was taken last, and is new still.
-    fn take_back(&mut self, place: u32) {
-        assert_eq!(place, self.next - self.step, "it was taken last");
-        self.next = place;
+    /// Takes the slot back that was taken last, and is new still.
+    fn take_back(&mut self, slot: u32) {
+        assert_eq!(slot, self.next - self.step, "it was taken last");
+        self.next = slot;
     }
 
-    fn give_back(&mut self, place: u32) {
-        self.free.push(place);
+    fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
     }
 }
 
-/// Deals free places out, and has all begin new ones behind those that there are.
-fn deal(workers: &mut [Places], free: &[u32], used: impl Iterator<Item = u32>) {
-    let end = free.iter().copied().chain(used).map(|place| place + 1).max().unwrap_or(0);
-    for places in workers.iter_mut() {
-        places.next += end;
+/// Deals free slots out, and has all begin new ones behind those that there are.
+fn deal(workers: &mut [Slots], free: &[u32], used: impl Iterator<Item = u32>) {
+    let end = free.iter().copied().chain(used).map(|slot| slot + 1).max().unwrap_or(0);
+    for slots in workers.iter_mut() {
+        slots.next += end;
     }
-    for (at, place) in free.iter().enumerate() {
+    for (at, slot) in free.iter().enumerate() {
         let worker = at % workers.len();
-        workers[worker].give_back(*place);
+        workers[worker].give_back(*slot);
     }
 }
 
 /// Returns how often the instance was opened by now, from 1 on. It is stored: no two openings have the same number.
-fn count_opening(db: &Database, place: Place, workers: u16) -> Result<u32> {
+fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<u32> {
     let notes = open_table::<InstanceNote>(db)?;
     db.request().durability(Durability::Stored).transact(|tx| {
-        let Place { instance, instances } = place;
+        let InstanceNumber { instance, instances } = number;
         let before = notes.get(tx, 0)?;
         if let Some(found) = &before
             && (found.instance, found.instances) != (instance, instances)

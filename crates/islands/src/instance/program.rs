@@ -8,7 +8,7 @@ use crate::commit::SiteId;
 
 /// Which one of the instances.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct InstanceNumber {
     /// From 0 on.
     pub instance: u16,
     /// How many instances there are.
@@ -22,7 +22,7 @@ pub trait Program: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Those of the database, which keep the instance from being opened.
-    fn open(db: &Database, place: Place) -> Result<Self>;
+    fn open(db: &Database, number: InstanceNumber) -> Result<Self>;
 
     /// Carries out a part of a transaction, and returns what the transaction gets of it. What the bytes mean is up to the application.
     ///

@@ -64,7 +64,7 @@ pub(crate) struct InstanceStore<P> {
     notes: Option<Notes>,
     /// Sessions without a transaction.
     idle: Vec<Session>,
-    /// The places of decisions that are not forgotten.
+    /// The slots of decisions that are not forgotten.
     decisions: BTreeMap<DistributedId, u32>,
     /// Parts that are to be undone, whose notes could not be erased: memory is short, or nothing is stored any more.
     not_undone: Vec<PreparedPart>,
@@ -77,7 +77,7 @@ pub(crate) struct InstanceStore<P> {
 pub(crate) struct PreparedPart {
     prepared: PreparedTransaction,
     /// Where it is noted.
-    place: Option<u32>,
+    slot: Option<u32>,
 }
 
 /// What a site goes on with after a crash.
@@ -135,13 +135,13 @@ impl<P: Program> InstanceStore<P> {
         is_own: impl Fn(&DistributedId) -> bool,
     ) -> std::result::Result<Recovered, InstanceError> {
         let mut recovered = Recovered::default();
-        for (id, (place, participants)) in found.decisions.iter().filter(|(id, _)| is_own(id)) {
-            self.decisions.insert(*id, *place);
+        for (id, (slot, participants)) in found.decisions.iter().filter(|(id, _)| is_own(id)) {
+            self.decisions.insert(*id, *slot);
             recovered.decisions.push((*id, participants.clone()));
         }
         for part in found.parts.iter().filter(|part| is_own(&part.id)) {
             let mut session = self.try_out(part)?;
-            let prepared = self.prepare_at(&mut session, part.id, Some(part.place));
+            let prepared = self.prepare_at(&mut session, part.id, Some(part.slot));
             let refused = |error| InstanceError::InDoubt { id: part.id, refusal: refusal(&error) };
             recovered.parts.push((part.id, prepared.map_err(refused)?));
             self.idle.push(session);
@@ -158,12 +158,12 @@ impl<P: Program> InstanceStore<P> {
         &self,
         session: &mut Session,
         id: DistributedId,
-        place: Option<u32>,
+        slot: Option<u32>,
     ) -> Result<PreparedPart> {
-        if let (Some(notes), Some(place)) = (&self.notes, place) {
-            notes.carry_out(session, place, id)?;
+        if let (Some(notes), Some(slot)) = (&self.notes, slot) {
+            notes.carry_out(session, slot, id)?;
         }
-        Ok(PreparedPart { prepared: session.prepare()?, place })
+        Ok(PreparedPart { prepared: session.prepare()?, slot })
     }
 
     /// Prepares a part and notes it; returns when the note, or what a part without one has read, is stored.
@@ -181,27 +181,27 @@ impl<P: Program> InstanceStore<P> {
             let ticket = part.prepared.ticket_of_reads()?;
             return Ok((part, Storing::new(ticket)));
         }
-        let place = notes.take_place(&self.db)?;
-        let noted = self.prepare_at(session, id, Some(place)).and_then(|prepared| {
+        let slot = notes.take_slot(&self.db)?;
+        let noted = self.prepare_at(session, id, Some(slot)).and_then(|prepared| {
             let notes = self.notes.as_ref().ok_or(Error::NotDurable)?;
-            Ok((prepared, Storing::new(notes.add_part(&self.db, place, id, part)?)))
+            Ok((prepared, Storing::new(notes.add_part(&self.db, slot, id, part)?)))
         });
-        noted.inspect_err(|_| self.free_place(place))
+        noted.inspect_err(|_| self.free_slot(slot))
     }
 
-    fn free_place(&mut self, place: u32) {
+    fn free_slot(&mut self, slot: u32) {
         if let Some(notes) = &mut self.notes {
-            notes.free_place(place);
+            notes.free_slot(slot);
         }
     }
 
     /// Undoes a part, once its note is erased. Returns it where that fails.
     fn undo(&mut self, part: PreparedPart) -> std::result::Result<(), PreparedPart> {
-        if let (Some(notes), Some(place)) = (&mut self.notes, part.place) {
-            if notes.erase_part(&self.db, place).is_err() {
+        if let (Some(notes), Some(slot)) = (&mut self.notes, part.slot) {
+            if notes.erase_part(&self.db, slot).is_err() {
                 return Err(part);
             }
-            notes.free_place(place);
+            notes.free_slot(slot);
         }
         Ok(())
     }
@@ -231,14 +231,14 @@ impl<P: Program> InstanceStore<P> {
         if writers.is_empty() {
             return session.commit_with_ticket().map(Storing::new);
         }
-        let place = notes.add_decision(session, id, writers)?;
+        let slot = notes.add_decision(session, id, writers)?;
         match session.commit_with_ticket() {
             Ok(ticket) => {
-                self.decisions.insert(id, place);
+                self.decisions.insert(id, slot);
                 Ok(Storing::new(ticket))
             }
             Err(error) => {
-                notes.free_decision(place);
+                notes.free_decision(slot);
                 Err(error)
             }
         }
@@ -294,8 +294,8 @@ impl<P: Program> PartStore for InstanceStore<P> {
             return part.prepared.commit().map(|()| Storing(None)).map_err(failed);
         };
         let ticket = part.prepared.commit_with_ticket().map_err(failed)?;
-        if let Some(place) = part.place {
-            notes.free_place(place);
+        if let Some(slot) = part.slot {
+            notes.free_slot(slot);
         }
         Ok(Storing::new(ticket))
     }
@@ -329,8 +329,8 @@ impl<P: Program> PartStore for InstanceStore<P> {
     }
 
     fn forget(&mut self, id: DistributedId) {
-        if let (Some(place), Some(notes)) = (self.decisions.remove(&id), &mut self.notes) {
-            notes.free_decision(place);
+        if let (Some(slot), Some(notes)) = (self.decisions.remove(&id), &mut self.notes) {
+            notes.free_decision(slot);
         }
     }
 
@@ -394,7 +394,7 @@ impl<P> fmt::Debug for InstanceStore<P> {
 
 impl fmt::Debug for PreparedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PreparedPart").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("PreparedPart").field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 

@@ -17,8 +17,8 @@ use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{Failed, Site, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceStore, Notes, Place, Program, Recovered, Submission, Submitter, Wake,
-    Worker,
+    Found, InstanceError, InstanceNumber, InstanceStore, Notes, Program, Recovered, Submission, Submitter,
+    Wake, Worker,
 };
 use crate::placement::InstancePlace;
 
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What an instance needs to know of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct InstanceOptions {
-    pub(crate) place: Place,
+    pub(crate) number: InstanceNumber,
     pub(crate) cpus: InstancePlace,
     pub(crate) workers: u16,
     pub(crate) channel: ChannelKind,
@@ -80,7 +80,7 @@ impl<P: Program> LocalInstance<P> {
         db.wait_until_loaded()?;
         // First: the files may be of another instance.
         let (notes, found) = open_notes(options, &db)?;
-        let program = Arc::new(P::open(&db, options.place)?);
+        let program = Arc::new(P::open(&db, options.number)?);
         let (prepared, incarnation) =
             (prepare_workers(options, &db, &program, notes, &found)?, found.incarnation);
         let stops = Arc::new(AtomicBool::new(false));
@@ -148,7 +148,7 @@ fn open_notes(
 ) -> Result<(Vec<Option<Notes>>, Found), InstanceError> {
     let (mut notes, found) = match options.directory {
         Some(_) => {
-            let (notes, found) = Notes::open(db, options.place, options.workers)?;
+            let (notes, found) = Notes::open(db, options.number, options.workers)?;
             (notes.into_iter().map(Some).collect(), found)
         }
         None => (Vec::new(), Found::default()),
@@ -177,7 +177,7 @@ fn prepare_workers<P: Program>(
     }
     let mut prepared = Vec::new();
     for (worker, (mut store, wake)) in (0..).zip(stores) {
-        let own = SiteId { instance: options.place.instance, worker };
+        let own = SiteId { instance: options.number.instance, worker };
         let recovered = store.recover(found, |id| id.coordinator.worker == worker)?;
         let site = Site::new(own, found.incarnation, PATIENCE);
         prepared.push(Prepared { own, program: Arc::clone(program), site, store, wake, recovered });

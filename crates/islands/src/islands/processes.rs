@@ -215,11 +215,11 @@ impl Shared {
                 Err(_) => {}
             }
         }
-        let (place, incarnation) = (self.options[instance].place, started[instance].process.incarnation());
+        let (number, incarnation) = (self.options[instance].number, started[instance].process.incarnation());
         let others = || (0..self.options.len()).filter(move |other| *other != instance);
         // All of them, before it can do anything.
         for other in others() {
-            started[other].process.end_other(place.instance, incarnation);
+            started[other].process.end_other(number.instance, incarnation);
         }
         for other in others() {
             // Where one is dead by now, it is linked when it comes back.

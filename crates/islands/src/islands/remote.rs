@@ -48,7 +48,7 @@ impl InstanceProcess {
     /// Starts the process of an instance, and waits until the instance is open.
     pub(crate) fn start(mut command: Command, options: &InstanceOptions) -> Result<Self, InstanceError> {
         let (control, theirs) = UnixStream::pair().map_err(InstanceError::Io)?;
-        command.env(VARIABLE, options.place.instance.to_string()).stdin(OwnedFd::from(theirs));
+        command.env(VARIABLE, options.number.instance.to_string()).stdin(OwnedFd::from(theirs));
         let child = command.spawn().map_err(InstanceError::Io)?;
         // The command has the other end as well.
         drop(command);

@@ -3,7 +3,7 @@
 use ensilo::{Database, Error, Result, Row, Snapshot, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{
-    Instances, Islands, IslandsOptions, Place, Placement, Plan, Program, RequestSource, Topology,
+    InstanceNumber, Instances, Islands, IslandsOptions, Placement, Plan, Program, RequestSource, Topology,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,19 +60,19 @@ impl Part {
 pub(crate) struct Bank {
     pub(crate) accounts: Table<Account>,
     entries: Table<Entry>,
-    place: Place,
+    number: InstanceNumber,
 }
 
 impl Program for Bank {
-    fn open(db: &Database, place: Place) -> Result<Self> {
+    fn open(db: &Database, number: InstanceNumber) -> Result<Self> {
         if let (Ok(accounts), Ok(entries)) = (db.open_table(), db.open_table()) {
-            return Ok(Bank { accounts, entries, place });
+            return Ok(Bank { accounts, entries, number });
         }
         let accounts = db.create_table::<Account>()?;
         db.transact(|tx| {
             (0..ACCOUNTS).try_for_each(|id| accounts.upsert(tx, &Account { id, balance: BALANCE }))
         })?;
-        Ok(Bank { accounts, entries: db.create_table()?, place })
+        Ok(Bank { accounts, entries: db.create_table()?, number })
     }
 
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
@@ -120,7 +120,7 @@ impl Program for Bank {
 
     /// Transfers between any two instances, and looks at two.
     fn requests(&self, of: SiteId, _: &[u8]) -> Result<RequestSource> {
-        let Place { instance, instances } = self.place;
+        let InstanceNumber { instance, instances } = self.number;
         let mut random = fastrand::Rng::with_seed(u64::from(of.instance) + 1);
         Ok(Box::new(move || {
             let to = (instance + random.u16(1..instances)) % instances;

@@ -3,7 +3,7 @@ use std::path::Path;
 use ensilo::{Durability, Row, Table, Transaction};
 
 use super::*;
-use crate::instance::Place;
+use crate::instance::InstanceNumber;
 
 /// Rows that parts insert, or change.
 struct Rows(Table<Item>);
@@ -29,7 +29,7 @@ fn part(what: u8, id: u32) -> Vec<u8> {
 }
 
 impl Program for Rows {
-    fn open(db: &Database, _: Place) -> Result<Self> {
+    fn open(db: &Database, _: InstanceNumber) -> Result<Self> {
         if let Ok(rows) = db.open_table() {
             return Ok(Rows(rows));
         }
@@ -64,9 +64,9 @@ struct Opened {
 
 fn open(directory: &Path) -> Opened {
     let db = Database::open(directory).unwrap();
-    let place = Place { instance: 0, instances: 2 };
-    let (mut notes, found) = Notes::open(&db, place, 1).unwrap();
-    let program = Arc::new(Rows::open(&db, place).unwrap());
+    let number = InstanceNumber { instance: 0, instances: 2 };
+    let (mut notes, found) = Notes::open(&db, number, 1).unwrap();
+    let program = Arc::new(Rows::open(&db, number).unwrap());
     let mut store = InstanceStore::new(db.clone(), program, notes.pop(), Waker::noop().clone());
     let tried_out: Vec<_> = found.parts.iter().map(|part| store.try_out(part).unwrap()).collect();
     let recovered = store.recover(&found, |_| true).unwrap();
@@ -163,7 +163,7 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
     let stored = open(directory.path());
     insert_all(&stored, 0..4);
     let db = Database::in_memory().unwrap();
-    let program = Arc::new(Rows::open(&db, Place { instance: 0, instances: 2 }).unwrap());
+    let program = Arc::new(Rows::open(&db, InstanceNumber { instance: 0, instances: 2 }).unwrap());
     let store = InstanceStore::new(db.clone(), program, None, Waker::noop().clone());
     let in_memory = Opened { store, recovered: Recovered::default(), db };
     in_memory.db.transact(|tx| in_memory.store.program.0.insert(tx, &Item { id: 0, count: 0 })).unwrap();
@@ -189,7 +189,7 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
 }
 
 #[test]
-fn a_decision_is_found_until_its_place_is_filled_again() {
+fn a_decision_is_found_until_its_slot_is_filled_again() {
     let directory = tempfile::tempdir().unwrap();
     let mut opened = open(directory.path());
     insert_all(&opened, 0..4);
@@ -211,12 +211,12 @@ fn files_of_another_instance_or_of_another_number_of_workers_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
     let db = Database::open(directory.path()).unwrap();
-    for (place, workers) in [
-        (Place { instance: 1, instances: 2 }, 1),
-        (Place { instance: 0, instances: 3 }, 1),
-        (Place { instance: 0, instances: 2 }, 2),
+    for (number, workers) in [
+        (InstanceNumber { instance: 1, instances: 2 }, 1),
+        (InstanceNumber { instance: 0, instances: 3 }, 1),
+        (InstanceNumber { instance: 0, instances: 2 }, 2),
     ] {
-        let refused = Notes::open(&db, place, workers).map(drop);
+        let refused = Notes::open(&db, number, workers).map(drop);
         assert!(matches!(refused, Err(Error::User(_))), "{refused:?}");
     }
 }
