@@ -1,7 +1,6 @@
 //! Instances: databases of their own, each with its workers, that carry out parts of transactions for each other.
 //!
-//! A worker serves the channels that lead to it and what was submitted to it, by turns, and never waits in the midst of one: two workers that wait for
-//! each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
+//! A worker serves its channels and its submissions by turns, and never waits while it serves one: two workers that need each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
 //! thread.
 
 mod client;

@@ -158,7 +158,7 @@ pub struct Islands<P: Program> {
     running: Running<P>,
     instances: usize,
     workers: u16,
-    /// Held by whoever has all of them pause.
+    /// Held while all instances pause.
     pauses: Mutex<()>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,
@@ -392,7 +392,7 @@ impl<P: Program> Islands<P> {
 /// What one instance will have read.
 type ReadOfOne = mpsc::Receiver<ensilo::Result<Vec<u8>>>;
 
-/// All sites make no decisions that others take part in, as long as this is there.
+/// As long as this exists no site makes a decision that others take part in.
 struct Paused<'a, P: Program>(&'a Islands<P>);
 
 impl<'a, P: Program> Paused<'a, P> {
@@ -415,7 +415,7 @@ impl<P: Program> Drop for Paused<'_, P> {
     }
 }
 
-/// Returns whether so many have said before the deadline that they are ready.
+/// Waits until `count` of them are ready; `false` at the deadline, or when one has ended.
 fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize, deadline: Instant) -> bool {
     (0..count).all(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok())
 }

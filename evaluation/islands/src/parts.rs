@@ -50,7 +50,7 @@ pub(crate) fn request<P: Serialize>(of: SiteId, parts: BTreeMap<u64, P>) -> Requ
     request
 }
 
-/// Returns which of so many things belong to the site of a worker.
+/// Returns which of `count` things belong to the site of a worker.
 pub(crate) fn site_share(
     count: u64,
     (number, workers): (InstanceNumber, u16),

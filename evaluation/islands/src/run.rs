@@ -27,7 +27,7 @@ pub trait Workload: Sync {
     /// Returns how many sites there may be: no more than what is divided among them.
     fn sites_max(&self) -> u64;
 
-    /// Returns what the program's [`requests`](Program::requests) is told, for so many workers at each instance.
+    /// Returns what the program's [`requests`](Program::requests) is told, where each instance has this number of workers.
     fn description(&self, workers: u16) -> Vec<u8>;
 
     /// Returns the transactions that load an instance.
@@ -36,7 +36,7 @@ pub trait Workload: Sync {
     /// Returns the part that says what the rows of an instance add up to.
     fn sums(&self) -> Vec<u8>;
 
-    /// Checks what the rows of all instances add up to after so many transactions.
+    /// Checks what the rows of all instances add up to after `committed` transactions.
     ///
     /// # Errors
     /// What is wrong.

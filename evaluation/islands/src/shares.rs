@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Returns which of `count` things a holder has, of so many: a run of them, as long as any other's but for one.
+/// Divides `count` things into runs that are as long as each other, or longer by one, and returns that of one holder.
 pub(crate) fn share(count: u64, holder: u64, holders: u64) -> Range<u64> {
     count * holder / holders..count * (holder + 1) / holders
 }

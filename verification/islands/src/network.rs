@@ -23,10 +23,10 @@ pub(crate) struct Network {
     is_calm: bool,
 }
 
-/// One in so many messages is late: others pass it by.
+/// One in this many messages is late: others overtake it.
 const LATE_ONE_IN: u64 = 8;
 
-/// A late message is delivered one in so many times that it would be.
+/// How many times the delivery of a late message is put off, on average.
 const LATENESS: u8 = 16;
 
 impl Network {

@@ -7,7 +7,7 @@ use crate::judge;
 use crate::store::{Step, to_bytes};
 use crate::world::{Failure, World};
 
-/// An instance that has only read dies behind its vote, and comes back. Somebody changes what it has read, and reads what the transaction is about to
+/// An instance that has only read dies after its vote, and comes back. Somebody changes what it has read, and reads what the transaction is about to
 /// write, before the vote arrives.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ impl World {
         World::of(random, count, fault)
     }
 
-    /// Returns a world of so many instances, all of which are up.
+    /// Returns a world of `count` instances, all of which are up.
     pub(crate) fn of(mut random: fastrand::Rng, count: u16, fault: Option<Fault>) -> Self {
         let nodes = (0..count).map(|instance| Node::new(instance, fault)).collect();
         let (keys, loses, dies) = (random.u8(1..=4), random.u8(0..=5), random.u8(0..=3));

@@ -49,7 +49,7 @@ struct Peer {
     next_number: u64,
 }
 
-/// A transaction that has not ended. It is given up by whoever takes it out of the table.
+/// A transaction that has not ended.
 #[derive(Debug)]
 struct Coordinated<O> {
     stage: Stage<O>,

@@ -36,7 +36,7 @@ pub struct Site<S: PartStore> {
 }
 
 impl<S: PartStore> Site<S> {
-    /// Returns a site of an instance that was opened so often. It waits for others as long as `wait` before it gives up, or asks again.
+    /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again.
     #[must_use]
     pub fn new(own: SiteId, incarnation: u32, wait: Duration) -> Self {
         Site {
@@ -65,13 +65,13 @@ impl<S: PartStore> Site<S> {
         self.participant.recover(&mut io, id, prepared);
     }
 
-    /// Another site has ended, and will come back with this incarnation. It is told to all others before it comes back: they give up what needs what it
-    /// kept in memory alone.
+    /// Takes in that another site has ended, and will come back with this incarnation: gives up the transactions that need what it kept in memory alone.
+    /// All sites have to know before it comes back.
     pub fn ended<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
         self.coordinator.ended(&mut io, site, next_incarnation);
     }
 
-    /// Another site can be reached, for the first time or after it was opened anew: asks it and tells it at once what it may not have heard.
+    /// Takes in that another site can be reached, for the first time or again: asks it for its decisions, and tells it those that it may not have heard.
     pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
         self.participant.meet(&mut io, site);
         self.coordinator.meet(&mut io, site);

@@ -97,12 +97,12 @@ pub(crate) struct Load {
     pub(crate) time: LoadTime,
 }
 
-/// Measures for so long, after so long.
+/// When a load is measured.
 #[derive(Copy, Clone, Debug, Serialize, Deserialize)]
 pub struct LoadTime {
-    /// How long what is made does not count.
+    /// How long it runs before it is measured.
     pub warmup: Duration,
-    /// How long it counts.
+    /// How long it is measured.
     pub measured: Duration,
 }
 

@@ -89,7 +89,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Opens the notes of an instance for so many workers, and counts the opening.
+    /// Opens the notes of an instance with this number of workers, and counts the opening.
     pub(crate) fn open(db: &Database, number: InstanceNumber, workers: u16) -> Result<(Vec<Notes>, Found)> {
         let (parts, done) = (open_table::<PartNote>(db)?, open_table::<DoneNote>(db)?);
         let decisions = open_table::<DecisionNote>(db)?;
@@ -211,7 +211,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Returns slots for so many workers; each has new ones of its own.
+    /// Returns the slots of each of these workers.
     fn of_workers(workers: u16) -> Vec<Slots> {
         let step = u32::from(workers);
         (0..step).map(|next| Slots { free: Vec::new(), next, step }).collect()

@@ -1,4 +1,4 @@
-//! What a worker is to do, and how whoever wants that gets the answer.
+//! Requests to a worker, and the ways in which they are answered.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::wake::Wake;
 use crate::channel::Waiting;
 use crate::commit::{Decision, DistributedId, Outcome, Request, SiteId};
 
-/// What is done with an answer. Whoever waits for it finds out when this is dropped instead.
+/// What is done with an answer. Where there is none it is dropped, which ends the wait for it.
 pub(crate) type Answer<T> = Box<dyn FnOnce(T) + Send>;
 
 /// What a worker is to do.

@@ -165,8 +165,8 @@ impl Shared {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a client talk to an instance. Of the processes that were started for it so many are dead: where there was no other one, it is started again.
-    /// Returns which one of its processes it is.
+    /// Connects a client with an instance. `dead` counts the processes of the instance that the client knows to be dead: if there was no later one, the
+    /// instance is started again. Returns how many processes of it there were by then.
     fn reach(
         &self,
         instance: usize,
