@@ -38,6 +38,15 @@ pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     interrupt
 }
 
+/// Has Ctrl-C, SIGTERM and SIGHUP end the program at once, after `clean_up`.
+pub(crate) fn end_on_ctrl_c(clean_up: fn()) {
+    let interrupt = Interrupt::new();
+    interrupt.raise();
+    if let Err(error) = watch(Arc::new(interrupt), clean_up) {
+        complain(format_args!("Ctrl-C will end the program and leave its files: {error}"));
+    }
+}
+
 fn watch(interrupt: Arc<Interrupt>, clean_up: fn()) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();

@@ -359,7 +359,7 @@ fn a_failure_of_the_database_is_reported() {
 
 #[test]
 fn help_shows_examples() {
-    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb"] {
+    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb", "micro", "tpcb"] {
         let output = ensilo(&["bench", workload, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Examples:"), "{workload}");
@@ -394,6 +394,25 @@ fn an_interrupt_ends_the_run_with_its_results() {
         assert_eq!(json["consistency_checks"], 12);
         assert!(no_temporary_files_of(id), "an interrupted run leaves nothing behind");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_instances_and_leaves_no_files() {
+    let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+        .args(["bench", "tpcb", "--islands", "2", "--accounts", "1000", "--durable", "--seconds", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = ensilo.id();
+    let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
+    assert!(progress.any(|line| line.unwrap().starts_with("running for")));
+    assert!(Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
+    assert_eq!(ensilo.wait().unwrap().code(), Some(130));
+    // The instances hold it open until they have ended.
+    progress.for_each(drop);
+    assert!(no_temporary_files_of(id));
 }
 
 #[cfg(unix)]

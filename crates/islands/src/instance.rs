@@ -4,6 +4,7 @@
 //! thread.
 
 mod client;
+mod idle;
 mod links;
 mod load;
 mod notes;
@@ -20,6 +21,7 @@ pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;
 
 pub(crate) use client::{ClientEnd, Order, Reply};
+pub(crate) use idle::Idle;
 pub(crate) use load::Load;
 pub(crate) use notes::{Found, Notes};
 pub(crate) use pause::pause_before_attempt;

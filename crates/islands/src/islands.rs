@@ -98,7 +98,8 @@ impl IslandsOptions {
 
     /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its input
     /// is taken. An instance that dies is started again, if it is stored in a directory, and the others go on; what it was coordinating has an
-    /// [unknown](Outcome::Unknown) outcome.
+    /// [unknown](Outcome::Unknown) outcome. One in memory is lost for good with its rows, and parts of what it was
+    /// coordinating stay [in doubt](Islands::in_doubt) elsewhere until somebody [resolves](Islands::resolve) them.
     #[must_use]
     pub fn processes(mut self, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         self.command = Some(Box::new(command));

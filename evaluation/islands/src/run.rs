@@ -105,11 +105,15 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Loads the instances, runs a workload on them, and checks what it leaves.
+/// Loads the instances, runs a workload on them, and checks what it leaves. It tells `progress` what it does next.
 ///
 /// # Errors
 /// [`RunError`].
-pub fn run<W: Workload>(workload: &W, options: RunOptions) -> Result<IslandsReport, RunError> {
+pub fn run<W: Workload>(
+    workload: &W,
+    options: RunOptions,
+    mut progress: impl FnMut(&str),
+) -> Result<IslandsReport, RunError> {
     let RunOptions { plan, placement, workers, channel, command, directory, width, time } = options;
     let count = plan.instances().len();
     let sites = workload.sites_max();
@@ -130,11 +134,14 @@ pub fn run<W: Workload>(workload: &W, options: RunOptions) -> Result<IslandsRepo
         });
     }
     let islands = islands.open::<W::Program>().map_err(RunError::Open)?;
+    progress(&format!("loading {count} islands"));
     load(workload, &islands)?;
+    progress(&format!("running for {:.1} s", (time.warmup + time.measured).as_secs_f64()));
     let made = islands.run_load(width, time, &workload.description(workers)).map_err(RunError::Load)?;
     if made.rejected > 0 {
         return Err(RunError::Rejected(made.rejected));
     }
+    progress("checking the rows");
     let sums: Result<Vec<_>, _> = (0..count as u16)
         .map(|instance| transact(&islands, instance, &local_bytes(workload.sums())))
         .collect();

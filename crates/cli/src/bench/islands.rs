@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo::Database;
-use ensilo_bench::{TemporaryDirectory, temporary_root};
+use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
 use ensilo_islands_bench::{Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, Workload, run};
 
-use crate::output::{failed, say};
+use crate::interrupt;
+use crate::output::{complain, failed, say};
 use crate::seconds::{seconds_of_run, seconds_within};
 
 /// How the report is written.
@@ -66,7 +67,28 @@ pub(super) struct IslandsArguments {
     format: IslandsFormat,
 }
 
+const MICRO_EXAMPLES: &str = "\
+Examples:
+  ensilo bench micro --islands core --update --multisite 20
+      An instance for each core; one in five transactions updates rows of several of them.
+  ensilo bench micro --islands 1 --update --multisite 20
+      The same on one instance, which all cores share: to compare with.
+  ensilo bench micro --islands 2 --rows-per-transaction 2 --update --multisite 100 --channel tcp
+      Every transaction takes its second row from anywhere, and messages go through TCP.
+
+Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
+
+const TPCB_EXAMPLES: &str = "\
+Examples:
+  ensilo bench tpcb --islands core
+      An instance and a branch for each core; 15 of a hundred transactions change a teller of another branch.
+  ensilo bench tpcb --islands 2 --branches 20 --durable --width 32
+      Every answer waits until it is stored; each worker has 32 transactions under way.
+
+Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
+
 #[derive(Debug, Args)]
+#[command(after_help = MICRO_EXAMPLES)]
 pub(super) struct MicroArguments {
     #[command(flatten)]
     islands: IslandsArguments,
@@ -89,6 +111,7 @@ pub(super) struct MicroArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = TPCB_EXAMPLES)]
 pub(super) struct TpcbArguments {
     #[command(flatten)]
     islands: IslandsArguments,
@@ -159,6 +182,7 @@ fn run_workload<W: Workload>(
     let workers = arguments.workers.map_or_else(|| u16::try_from(cpus.max(1)), Ok)?;
     let workload = workload(u64::from(workers) * plan.instances().len() as u64);
     let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.name().to_owned()]);
+    interrupt::end_on_ctrl_c(remove_temporary_files);
     let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;
     let options = RunOptions {
         plan,
@@ -173,7 +197,7 @@ fn run_workload<W: Workload>(
             measured: Duration::from_secs_f64(arguments.seconds),
         },
     };
-    let report = run(&workload, options)?;
+    let report = run(&workload, options, |step| complain(format_args!("{step}")))?;
     match arguments.format {
         IslandsFormat::Text => say(format_args!("{report}")),
         IslandsFormat::Json => say(format_args!("{}", report.to_json())),

@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use ensilo::Error;
-use ensilo_sync::cpu_relax;
 
 use super::client::ClientEnd;
+use super::idle::Idle;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
@@ -22,16 +22,7 @@ use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
 use crate::commit::{DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
 
-/// How often a worker that finds nothing to do looks again before it sleeps.
-const LOOKS: u32 = 2000;
-
-/// How long it sleeps at most, since some things are to be done by time.
-const SLEEP_MAX: Duration = Duration::from_millis(100);
-
-/// The same while transactions wait for another attempt, or messages for room.
-const SLEEP_MAX_SOON: Duration = Duration::from_micros(100);
-
-/// How long it waits for others to end what is under way, when it is to stop.
+/// How long a worker waits for others to end what is under way, when it is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many frames of one channel are received before the next one's turn.
@@ -102,10 +93,10 @@ impl<P: Program> Worker<P> {
     }
 
     fn serve(&mut self, stops: &AtomicBool) -> Result<(), Failed> {
-        let (mut looks, mut stopped) = (0, None);
+        let (mut idle, mut stopped) = (Idle::default(), None);
         loop {
             if self.turn()? {
-                looks = 0;
+                idle.end();
                 continue;
             }
             // Acquire: what whoever stops it has done before.
@@ -116,10 +107,7 @@ impl<P: Program> Worker<P> {
                     return Ok(());
                 }
             }
-            looks += 1;
-            if looks < LOOKS {
-                cpu_relax();
-            } else {
+            if idle.is_long() {
                 self.sleep();
             }
         }
@@ -129,7 +117,7 @@ impl<P: Program> Worker<P> {
     fn sleep(&mut self) {
         let has_attempts = self.load.as_ref().is_some_and(|(load, _)| load.has_attempts());
         // Nobody says that there is room again in a channel.
-        let most = if has_attempts || self.has_unsent { SLEEP_MAX_SOON } else { SLEEP_MAX };
+        let most = Idle::sleep_max(has_attempts || self.has_unsent);
         let clients = self.clients.iter_mut().flatten().map(ClientEnd::channel);
         let mut channels: Vec<&mut (dyn Waiting + 'static)> = self.links.channels().chain(clients).collect();
         let is_ready = wait_for_any(&mut channels, self.wake.begin_sleep(), most);

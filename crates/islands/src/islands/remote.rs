@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -17,17 +18,8 @@ use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{DistributedId, Outcome, SiteId};
 use crate::instance::{
-    Answer, ClientEnd, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
+    Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
-
-/// How often a client that finds nothing to do looks again before it sleeps.
-const LOOKS: u32 = 1000;
-
-/// How long it sleeps at most.
-const SLEEP_MAX: Duration = Duration::from_millis(100);
-
-/// The same while orders wait for room in the channel.
-const SLEEP_MAX_SOON: Duration = Duration::from_micros(100);
 
 /// How long a client waits for replies when nobody can order anything any more.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -49,6 +41,8 @@ impl InstanceProcess {
     pub(crate) fn start(mut command: Command, options: &InstanceOptions) -> Result<Self, InstanceError> {
         let (control, theirs) = UnixStream::pair().map_err(InstanceError::Io)?;
         command.env(VARIABLE, options.number.instance.to_string()).stdin(OwnedFd::from(theirs));
+        // Ctrl-C in a terminal is for the process that starts it: the instance ends after that.
+        command.process_group(0);
         let child = command.spawn().map_err(InstanceError::Io)?;
         // The command has the other end as well.
         drop(command);
@@ -186,15 +180,15 @@ impl Client {
 
     /// Passes on what is submitted, and what comes back.
     pub(crate) fn run(&mut self, submissions: &Receiver<Submission>) -> ClientEnded {
-        let mut looks = 0;
+        let mut idle = Idle::default();
         loop {
             match self.turn(submissions) {
-                Ok(Turn::SomethingHasCome) => looks = 0,
-                Ok(Turn::Nothing) if looks < LOOKS => {
-                    looks += 1;
-                    ensilo_sync::cpu_relax();
+                Ok(Turn::SomethingHasCome) => idle.end(),
+                Ok(Turn::Nothing) => {
+                    if idle.is_long() {
+                        self.sleep();
+                    }
                 }
-                Ok(Turn::Nothing) => self.sleep(),
                 Ok(Turn::Stopped) => {
                     self.give_up();
                     return ClientEnded::Stopped;
@@ -215,7 +209,7 @@ impl Client {
 
     fn sleep(&mut self) {
         let Some(end) = &mut self.end else { return };
-        let most = if self.has_unsent { SLEEP_MAX_SOON } else { SLEEP_MAX };
+        let most = Idle::sleep_max(self.has_unsent);
         let is_ready = wait_for_any(&mut [end.channel()], self.wake.begin_sleep(), most);
         self.wake.end_sleep(is_ready);
     }
