@@ -171,19 +171,22 @@ impl Clock {
     /// Those of epochs before the present one do not count.
     #[inline]
     pub(crate) fn is_far_from(&self, stamp: Stamp) -> bool {
-        let now = self.now();
-        let since = stamp.max(Stamp::first_of(now.tid().epoch()));
-        // Saturating: `stamp` may have been read behind a later one.
-        now.get().saturating_sub(since.get()) >= self.0.far.load(Ordering::Relaxed)
+        self.are_fars_between(stamp, self.now(), 1)
     }
 
     /// Returns whether what was overwritten since `stamp` was the next one may be much.
     pub(crate) fn is_long_ago(&self, stamp: Stamp) -> bool {
         let now = self.now();
         let [began_in, now_in] = [stamp, now].map(|stamp| stamp.tid().epoch().get());
-        let far = self.0.far.load(Ordering::Relaxed) * FARS_OF_LONG;
-        now_in > began_in + EPOCHS_OF_LONG
-            || (now_in == began_in && now.get().saturating_sub(stamp.get()) >= far)
+        now_in > began_in + EPOCHS_OF_LONG || self.are_fars_between(stamp, now, FARS_OF_LONG)
+    }
+
+    /// Returns whether so many times as many as are far have committed between the two in the later one's epoch.
+    #[inline]
+    fn are_fars_between(&self, stamp: Stamp, now: Stamp, fars: u64) -> bool {
+        let since = stamp.max(Stamp::first_of(now.tid().epoch()));
+        // Saturating: `stamp` may have been read behind a later one.
+        now.get().saturating_sub(since.get()) >= self.0.far.load(Ordering::Relaxed) * fars
     }
 
     /// Takes the stamp of a transaction that has written, and as many units of the clock, for a commit in this epoch. All of them come after the
@@ -260,6 +263,20 @@ mod tests {
         assert_eq!(taken, Tid::PER_EPOCH);
         assert_eq!(takes_in(&clock, 7, 1), None);
         assert!(takes_in(&clock, 8, 1).is_some_and(|stamp| stamp.tid() > Tid::before(Epoch::new(8))));
+    }
+
+    #[test]
+    fn what_is_long_ago_is_so_behind_many_commits_or_some_epochs() {
+        let clock = Clock::new();
+        let begun = takes_in(&clock, 7, 1).unwrap();
+        let many = COMMITS_MAX * FARS_OF_LONG;
+        assert!(takes_in(&clock, 7, many - 2).is_some() && !clock.is_long_ago(begun));
+        assert!(takes_in(&clock, 7, 1).is_some() && clock.is_long_ago(begun));
+        // The next epoch may last as long.
+        assert!(takes_in(&clock, 8, many - 1).is_some() && !clock.is_long_ago(begun));
+        assert!(takes_in(&clock, 8, 1).is_some() && clock.is_long_ago(begun));
+        assert!(takes_in(&clock, 11, 1).is_some() && !clock.is_long_ago(begun));
+        assert!(takes_in(&clock, 12, 1).is_some() && clock.is_long_ago(begun));
     }
 
     #[test]

@@ -76,5 +76,6 @@ fn rows_that_are_deleted_and_inserted_again_beside_a_long_reader_leave_nothing()
         assert_eq!(accounts.scan().count(tx)?, ROWS as usize);
         Ok(most)
     });
-    assert!(most.unwrap() < Some(50 * u64::from(ROWS)), "of 400 deletions of each row");
+    // A snapshot is a long reader once 4,096 have committed in one epoch, or a fifth epoch begins, however long epochs take.
+    assert!(most.unwrap() < Some(200 * u64::from(ROWS)), "of 400 deletions of each row");
 }
