@@ -7,8 +7,8 @@
 //! Islands (VLDB Journal) §3.1 and §6.4; presumed abort after C. Mohan, B. Lindsay and R. Obermarck, "Transaction Management in the R* Distributed
 //! Database Management System" (1986). Differences from both:
 //! - One message to each participant carries out its part, prepares it and asks for its vote.
-//! - The coordinator does not prepare its own part. It commits it, together with a record of the decision, when all votes are there: *that* commit is
-//!   the decision.
+//! - The coordinator does not prepare its own part. It carries it out when all votes are there, with what the others have returned, and commits it
+//!   together with a record of the decision: *that* commit is the decision. So nothing at the coordinator waits for votes.
 //! - A participant that has only read is not out after its vote. See below.
 //!
 //! # Terms
@@ -22,7 +22,8 @@
 //! coordinator                               participant
 //!   Execute ─────────────────────────────────▶ carries out, prepares, stores what was prepared
 //!   ◀───────────────────────────────────── Vote    prepared
-//!   commits its own part with the decision,
+//!   carries its own part out,
+//!   commits it with the decision,
 //!   stores both                            (answers the caller)
 //!   Decide commit ───────────────────────────▶ commits, stores
 //!   ◀───────────────────────────────────── Done
@@ -44,8 +45,7 @@
 //! there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
 //! released; it stores nothing and acknowledges nothing.
 //!
-//! The coordinator's own part is validated at the point, also where it has only read. Where what it has read was changed meanwhile it is carried out once
-//! more, at the point.
+//! The coordinator's own part is validated at the point, also where it has only read.
 //!
 //! What a participant has only read is protected in memory. If it dies between its vote and the decision, and comes back, somebody may
 //! change what it has read. So every coordinator is told that it has [ended](Site::ended) before it comes back, and aborts what it has not decided.
@@ -75,5 +75,5 @@ pub use coordinator::{Outcome, Request};
 pub use id::{DistributedId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
-pub use store::{Executed, Failed, PartStore, Participants};
+pub use store::{Failed, OwnPart, PartStore, Participants, Voting};
 pub use window::WINDOW;

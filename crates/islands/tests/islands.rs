@@ -39,6 +39,20 @@ fn money_goes_from_one_instance_to_another_or_stays() {
 }
 
 #[test]
+fn the_own_part_knows_what_the_others_have_returned() {
+    let islands = options(3).open::<Bank>().unwrap();
+    let empty = |instance, id| (site(instance), Part::Empty { id }.bytes());
+    for balance in [3 * BALANCE, 3 * BALANCE] {
+        let request =
+            Request { local: Some(Part::Collect { id: 0 }.bytes()), remote: vec![empty(1, 4), empty(2, 5)] };
+        let outcome = islands.transact(0, &request);
+        let Outcome::Committed { local: Some(local), .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(local, balance.to_le_bytes());
+    }
+    assert_eq!(balances(&islands), [10_000, 7000, 7000]);
+}
+
+#[test]
 fn a_part_that_panics_ends_its_transaction_alone() {
     let islands = options(2).open::<Bank>().unwrap();
     let add = || Part::Add { id: 1, amount: 1, number: None }.bytes();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ensilo_islands::commit::{
-    DistributedId, Executed, Failed, PartStore, Participants, Refusal, RefusalReason, SiteId,
+    DistributedId, Failed, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
 };
 
 use crate::fault::Fault;
@@ -143,12 +143,11 @@ impl Store {
         let notes = self.notes.clone();
         let prepare = |(id, part): (DistributedId, Vec<u8>)| {
             let seen = self.seen.get(&id).cloned();
-            let executed = self.execute(&part).expect("what was prepared can be carried out again");
+            let sets = self.execute(&part);
             assert!(
-                self.fault.is_some() || seen.as_ref() == Some(&executed.open.reads),
-                "what {id} has read was overwritten while it was prepared: {seen:?}, {executed:?}"
+                self.fault.is_some() || seen.as_ref() == Some(&sets.reads),
+                "what {id} has read was overwritten while it was prepared: {seen:?}, {sets:?}"
             );
-            let sets = executed.open;
             let is_free = self.is_current(&sets) && self.may_write(&sets);
             assert!(self.fault.is_some() || is_free, "two parts that were prepared are in conflict");
             self.protect(id, &sets);
@@ -192,6 +191,19 @@ impl Store {
 
     fn ticket(&self, of: TicketOf) -> Ticket {
         Ticket { end: self.log.len(), of }
+    }
+
+    fn execute(&self, part: &[u8]) -> Sets {
+        let mut sets = Sets::default();
+        for step in from_bytes(part) {
+            if step.reads {
+                sets.reads.push((step.key, self.rows.get(&step.key).copied()));
+            }
+            if step.writes {
+                sets.writes.push(step.key);
+            }
+        }
+        sets
     }
 
     fn is_current(&self, sets: &Sets) -> bool {
@@ -239,37 +251,20 @@ pub(crate) struct Prepared {
 }
 
 impl PartStore for Store {
-    type Open = Sets;
     type Prepared = Prepared;
     type Ticket = Ticket;
 
-    fn execute(&mut self, part: &[u8]) -> Result<Executed<Sets>, Refusal> {
-        let mut sets = Sets::default();
-        for step in from_bytes(part) {
-            if step.reads {
-                sets.reads.push((step.key, self.rows.get(&step.key).copied()));
-            }
-            if step.writes {
-                sets.writes.push(step.key);
-            }
-        }
-        Ok(Executed { writes: !sets.writes.is_empty(), open: sets, reply: part.to_vec() })
-    }
-
-    fn prepare(
-        &mut self,
-        id: DistributedId,
-        part: &[u8],
-        executed: Executed<Sets>,
-    ) -> Result<(Prepared, Ticket), Refusal> {
-        let sets = executed.open;
+    fn prepare(&mut self, id: DistributedId, part: &[u8]) -> Result<Voting<Prepared, Ticket>, Refusal> {
+        let sets = self.execute(part);
         self.validate(&sets)?;
         self.seen.insert(id, sets.reads.clone());
         self.protect(id, &sets);
-        if executed.writes {
+        let writes = !sets.writes.is_empty();
+        if writes {
             self.write(Entry::Prepared { id, part: part.to_vec() });
         }
-        Ok((Prepared { sets }, self.ticket(TicketOf::Prepared)))
+        let ticket = self.ticket(TicketOf::Prepared);
+        Ok(Voting { prepared: Prepared { sets }, reply: part.to_vec(), writes, ticket })
     }
 
     fn commit(&mut self, id: DistributedId, prepared: Prepared) -> Result<Ticket, Failed> {
@@ -288,10 +283,10 @@ impl PartStore for Store {
     fn decide(
         &mut self,
         id: DistributedId,
-        open: Option<Executed<Sets>>,
+        own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<Ticket, Refusal> {
-        let sets = open.map(|executed| executed.open).unwrap_or_default();
+    ) -> Result<(Option<Vec<u8>>, Ticket), Refusal> {
+        let sets = own.map(|own| self.execute(own.part)).unwrap_or_default();
         let is_unvalidated = sets.writes.is_empty() && self.fault == Some(Fault::OwnReadsUnvalidated);
         if !is_unvalidated {
             self.validate(&sets)?;
@@ -301,7 +296,7 @@ impl PartStore for Store {
         if !participants.writers.is_empty() && self.fault != Some(Fault::DecisionUnrecorded) {
             self.write(Entry::Decided { id, participants: participants.writers.to_vec() });
         }
-        Ok(self.ticket(TicketOf::Decided))
+        Ok((own.map(|own| own.part.to_vec()), self.ticket(TicketOf::Decided)))
     }
 
     fn forget(&mut self, id: DistributedId) {

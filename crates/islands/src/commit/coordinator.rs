@@ -9,16 +9,16 @@ use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Executed, Failed, PartStore, Participants};
+use super::store::{Failed, OwnPart, PartStore, Participants};
 use super::unstored::Unstored;
 
-/// How often a decision is tried: with what the coordinator's part has read when it was carried out, and then with what it reads at the decision.
+/// How often a decision is tried, where the coordinator's own part is in conflict with others: those who have voted need not vote again.
 const DECISION_ATTEMPTS_MAX: u32 = 3;
 
 /// A transaction whose parts are known beforehand. Each has [`PART_BYTES_MAX`] bytes at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// What it does at the coordinator's instance, if anything.
+    /// What it does at the coordinator's instance, if anything: last, and with what the others have returned.
     pub local: Option<Vec<u8>>,
     /// What it does elsewhere, one part for each site.
     pub remote: Vec<(SiteId, Vec<u8>)>,
@@ -51,29 +51,21 @@ struct Peer {
 
 /// A transaction that has not ended.
 #[derive(Debug)]
-struct Coordinated<O> {
-    stage: Stage<O>,
+struct Coordinated {
+    stage: Stage,
     /// When something was last sent for it.
     since: Instant,
 }
 
 #[derive(Debug)]
-enum Stage<O> {
-    /// Votes are missing. Nothing is decided: it becomes `Deciding`, or is aborted.
-    Voting { local: Option<Local<O>>, missing: Vec<SiteId>, voted: Voted },
+enum Stage {
+    /// Votes are missing, and the coordinator's own part was not carried out. Nothing is decided: it becomes `Deciding`, or is aborted.
+    Voting { local: Option<Vec<u8>>, missing: Vec<SiteId>, voted: Voted },
     /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
     /// or `Decided`, as the disk has it.
     Deciding { local: Option<Vec<u8>>, voted: Voted },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
     Decided { missing: Vec<SiteId> },
-}
-
-/// The coordinator's own part.
-#[derive(Debug)]
-struct Local<O> {
-    part: Vec<u8>,
-    /// `None` where it is to be carried out, once more or at all.
-    executed: Option<Executed<O>>,
 }
 
 /// Those who have voted to commit.
@@ -90,7 +82,7 @@ pub(super) struct Coordinator<S: PartStore> {
     own: SiteId,
     incarnation: u32,
     next_sequence: u64,
-    live: BTreeMap<DistributedId, Coordinated<S::Open>>,
+    live: BTreeMap<DistributedId, Coordinated>,
     /// Decisions that wait to be stored.
     unstored: Unstored<S::Ticket>,
     peers: BTreeMap<SiteId, Peer>,
@@ -145,15 +137,9 @@ impl<S: PartStore> Coordinator<S> {
             io.outbox.send(*site, &Message::Execute { id, number, incarnation, part });
         }
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
-        // While the others carry theirs out.
-        match request.local.as_deref().map(|part| Local::execute(io.store, part)).transpose() {
-            Ok(local) => {
-                let stage = Stage::Voting { local, missing, voted: Voted::default() };
-                self.live.insert(id, Coordinated { stage, since: io.now });
-                self.decide_if_all_have_voted(io, id);
-            }
-            Err(refusal) => self.abort(io, id, &missing, refusal),
-        }
+        let stage = Stage::Voting { local: request.local.clone(), missing, voted: Voted::default() };
+        self.live.insert(id, Coordinated { stage, since: io.now });
+        self.decide_if_all_have_voted(io, id);
         id
     }
 
@@ -224,7 +210,7 @@ impl<S: PartStore> Coordinator<S> {
     pub(super) fn ended<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
         let peer = self.peers.entry(site).or_default();
         peer.incarnation = peer.incarnation.max(next_incarnation);
-        let needs_it = |coordinated: &Coordinated<S::Open>| match &coordinated.stage {
+        let needs_it = |coordinated: &Coordinated| match &coordinated.stage {
             Stage::Voting { missing, voted, .. } => missing.contains(&site) || voted.readers.contains(&site),
             Stage::Deciding { .. } | Stage::Decided { .. } => false,
         };
@@ -296,7 +282,7 @@ impl<S: PartStore> Coordinator<S> {
             return;
         }
         let (local, voted) = (local.take(), std::mem::take(voted));
-        match decide(io.store, id, local, voted.participants()) {
+        match decide(io.store, id, local.as_deref(), &voted) {
             Ok((reply, ticket)) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
@@ -370,50 +356,23 @@ impl<S: PartStore> Coordinator<S> {
     }
 }
 
-impl<O> Local<O> {
-    /// Carries a part out. One that is in conflict now may not be so at the decision.
-    fn execute<S: PartStore<Open = O>>(store: &mut S, part: &[u8]) -> Result<Self, Refusal> {
-        let executed = match store.execute(part) {
-            Ok(executed) => Some(executed),
-            Err(refusal) if refusal.reason == RefusalReason::Conflict => None,
-            Err(refusal) => return Err(refusal),
-        };
-        Ok(Local { part: part.to_vec(), executed })
-    }
-}
-
-/// Makes the decision to commit. Where what the coordinator's part has read was changed while the others voted, it is carried out once more: they need not
-/// vote again. Returns what the part returns.
+/// Makes the decision to commit, if the coordinator's own part can be carried out. Returns what that returns.
 fn decide<S: PartStore>(
     store: &mut S,
     id: DistributedId,
-    mut local: Option<Local<S::Open>>,
-    participants: Participants<'_>,
+    local: Option<&[u8]>,
+    voted: &Voted,
 ) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
+    let own = local.map(|part| OwnPart { part, replies: &voted.replies });
     let mut attempts = 1;
     loop {
-        match decide_once(store, id, local.as_mut(), participants) {
+        match store.decide(id, own, voted.participants()) {
             Err(Refusal { reason: RefusalReason::Conflict, .. }) if attempts < DECISION_ATTEMPTS_MAX => {
                 attempts += 1;
             }
             decided => return decided,
         }
     }
-}
-
-fn decide_once<S: PartStore>(
-    store: &mut S,
-    id: DistributedId,
-    local: Option<&mut Local<S::Open>>,
-    participants: Participants<'_>,
-) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
-    let execute = |local: &mut Local<S::Open>| match local.executed.take() {
-        Some(executed) => Ok(executed),
-        None => store.execute(&local.part),
-    };
-    let mut executed = local.map(execute).transpose()?;
-    let reply = executed.as_mut().map(|executed| std::mem::take(&mut executed.reply));
-    store.decide(id, executed, participants).map(|ticket| (reply, ticket))
 }
 
 /// Returns why a part, or what it returns, cannot be sent.

@@ -8,7 +8,7 @@ use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Failed, PartStore};
+use super::store::{Failed, PartStore, Voting};
 use super::unstored::Unstored;
 use super::window::Window;
 
@@ -174,11 +174,10 @@ fn prepare<S: PartStore>(
     id: DistributedId,
     part: &[u8],
 ) -> Result<(Part<S::Prepared>, S::Ticket), Refusal> {
-    let mut executed = store.execute(part)?;
-    if executed.reply.len() > PART_BYTES_MAX {
+    let Voting { prepared, reply, writes, ticket } = store.prepare(id, part)?;
+    if reply.len() > PART_BYTES_MAX {
+        store.abort(id, prepared);
         return Err(too_long());
     }
-    let (writes, reply) = (executed.writes, std::mem::take(&mut executed.reply));
-    let (prepared, ticket) = store.prepare(id, part, executed)?;
     Ok((Part::Preparing { prepared, writes, reply }, ticket))
 }

@@ -5,15 +5,26 @@ use std::fmt;
 use super::id::{DistributedId, SiteId};
 use super::message::Refusal;
 
-/// A part that was carried out.
+/// A part that was carried out and prepared.
 #[derive(Debug)]
-pub struct Executed<O> {
-    /// What it has read and will write. It has locked nothing yet.
-    pub open: O,
+pub struct Voting<P, T> {
+    /// What keeps it prepared.
+    pub prepared: P,
     /// What it returns.
     pub reply: Vec<u8>,
     /// Whether it will write.
     pub writes: bool,
+    /// The vote may be told once this is stored.
+    pub ticket: T,
+}
+
+/// The coordinator's own part.
+#[derive(Copy, Clone, Debug)]
+pub struct OwnPart<'a> {
+    /// What it does.
+    pub part: &'a [u8],
+    /// What the other parts have returned, in the order in which they have voted.
+    pub replies: &'a [(SiteId, Vec<u8>)],
 }
 
 /// Those who have voted to commit, but for the coordinator.
@@ -49,32 +60,22 @@ impl std::error::Error for Failed {}
 ///
 /// A ticket names something that will be stored. Those of one store are stored in the order in which they came.
 pub trait PartStore {
-    /// A part that was carried out, and is not prepared. Dropping it undoes it.
-    type Open: fmt::Debug;
-
     /// A part that is prepared: nothing can keep it from committing, and what it has read stays as it is.
     type Prepared: fmt::Debug;
 
     /// See the trait's documentation.
     type Ticket: fmt::Debug;
 
-    /// Carries a part out.
+    /// Carries a part out and prepares it. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
+    /// ticket is for that note, and for all that the part has read.
     ///
     /// # Errors
     /// Why it cannot be; nothing has changed.
-    fn execute(&mut self, part: &[u8]) -> Result<Executed<Self::Open>, Refusal>;
-
-    /// Prepares a part. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the ticket is for that
-    /// note, and for all that the part has read.
-    ///
-    /// # Errors
-    /// Why it cannot be prepared; nothing has changed.
     fn prepare(
         &mut self,
         id: DistributedId,
         part: &[u8],
-        executed: Executed<Self::Open>,
-    ) -> Result<(Self::Prepared, Self::Ticket), Refusal>;
+    ) -> Result<Voting<Self::Prepared, Self::Ticket>, Refusal>;
 
     /// Commits a prepared part, and has its note count no more, both or none.
     ///
@@ -85,18 +86,18 @@ pub trait PartStore {
     /// Takes the note of a prepared part away, and then undoes it: nobody changes what it has read, and is found stored with the note.
     fn abort(&mut self, id: DistributedId, prepared: Self::Prepared);
 
-    /// Commits the coordinator's own part, if there is one, and the record of the decision to commit, which names those who have to hear of it, both or none.
-    /// Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read is as it was while this is
-    /// called, also if the part writes nothing: the participants have prepared theirs before.
+    /// Carries out the coordinator's own part, if there is one, and commits it with the record of the decision to commit, which names those who have to
+    /// hear of it, both or none. Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read is
+    /// as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part returns.
     ///
     /// # Errors
     /// Why the part cannot be committed; nothing has changed.
     fn decide(
         &mut self,
         id: DistributedId,
-        open: Option<Executed<Self::Open>>,
+        own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<Self::Ticket, Refusal>;
+    ) -> Result<(Option<Vec<u8>>, Self::Ticket), Refusal>;
 
     /// Takes the record of a decision away. It may come back with a crash.
     fn forget(&mut self, id: DistributedId);

@@ -33,6 +33,22 @@ pub trait Program: Send + Sync + Sized + 'static {
     /// Those of statements are passed on. Any other one, such as [`Error::rollback`](ensilo::Error::rollback), undoes the whole transaction.
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
 
+    /// Carries out the part of the instance at which the transaction has begun. That is done when all others are prepared: `replies` are what they have
+    /// returned, in the order in which they came. By default the part is [carried out](Self::execute) like any other. It may be called several times, and
+    /// need not do the same each time.
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute).
+    fn conclude(
+        &self,
+        tx: &mut Transaction<'_>,
+        part: &[u8],
+        replies: &[(SiteId, Vec<u8>)],
+    ) -> Result<Vec<u8>> {
+        let _ = replies;
+        self.execute(tx, part)
+    }
+
     /// Reads at a consistent point of all instances, for [`Islands::read_all`](crate::Islands::read_all). What the bytes mean is up to the application.
     ///
     /// # Errors

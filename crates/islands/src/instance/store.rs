@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
-use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket};
+use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
 
 use super::notes::{Found, FoundPart, Notes};
 use super::program::Program;
 use crate::commit::{
-    DistributedId, Executed, Failed, PartStore, Participants, Refusal, RefusalReason, SiteId,
+    DistributedId, Failed, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
 };
 
 /// Why an instance could not be opened.
@@ -125,7 +125,9 @@ impl<P: Program> InstanceStore<P> {
     /// [`InstanceError::InDoubt`].
     pub(crate) fn try_out(&mut self, found: &FoundPart) -> std::result::Result<Session, InstanceError> {
         let refused = |refusal| InstanceError::InDoubt { id: found.id, refusal };
-        self.execute(&found.part).map(|executed| executed.open).map_err(refused)
+        self.carry_out(|program, tx| program.execute(tx, &found.part))
+            .map(|(session, _)| session)
+            .map_err(refused)
     }
 
     /// Prepares the parts once more that were found prepared, and takes over the decisions that were found: of those that are this site's own.
@@ -151,6 +153,39 @@ impl<P: Program> InstanceStore<P> {
 
     fn session(&mut self) -> Result<Session> {
         self.idle.pop().map_or_else(|| self.db.session(), Ok)
+    }
+
+    /// Returns a session with a transaction.
+    fn begun(&mut self) -> Result<Session> {
+        let mut session = self.session()?;
+        session.begin()?;
+        Ok(session)
+    }
+
+    /// Keeps a session, and undoes its transaction if that has not ended.
+    fn put_back(&mut self, mut session: Session) {
+        let _ = session.rollback();
+        self.idle.push(session);
+    }
+
+    /// Carries a part out in a transaction, which has locked nothing yet, and is undone when the session is dropped. Returns what the part returns.
+    fn carry_out(
+        &mut self,
+        execute: impl FnOnce(&P, &mut Transaction<'_>) -> Result<Vec<u8>>,
+    ) -> std::result::Result<(Session, Vec<u8>), Refusal> {
+        self.undo_rest();
+        let mut session = self.begun().map_err(|error| refusal(&error))?;
+        let program = &*self.program;
+        let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(|tx| execute(program, tx))));
+        // A panic is an error that nobody has said anything about.
+        match executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked"))) {
+            Ok(reply) => Ok((session, reply)),
+            Err(error) => {
+                let refusal = refusal_by_part(&error, &mut session);
+                self.put_back(session);
+                Err(refusal)
+            }
+        }
     }
 
     /// Prepares the transaction of a session, which says that it is carried out when it commits.
@@ -252,40 +287,20 @@ impl Storing {
 }
 
 impl<P: Program> PartStore for InstanceStore<P> {
-    type Open = Session;
     type Prepared = PreparedPart;
     type Ticket = Storing;
-
-    fn execute(&mut self, part: &[u8]) -> std::result::Result<Executed<Session>, Refusal> {
-        self.undo_rest();
-        let mut session = self.session().map_err(|error| refusal(&error))?;
-        let program = &self.program;
-        let executed = session.begin().and_then(|()| execute(&**program, &mut session, part));
-        match executed {
-            Ok(reply) => {
-                let writes = session.has_writes();
-                Ok(Executed { open: session, reply, writes })
-            }
-            Err(error) => {
-                let refusal = refusal_by_part(&error, &mut session);
-                let _ = session.rollback();
-                self.idle.push(session);
-                Err(refusal)
-            }
-        }
-    }
 
     fn prepare(
         &mut self,
         id: DistributedId,
         part: &[u8],
-        executed: Executed<Session>,
-    ) -> std::result::Result<(PreparedPart, Storing), Refusal> {
-        let Executed { open: mut session, writes, .. } = executed;
+    ) -> std::result::Result<Voting<PreparedPart, Storing>, Refusal> {
+        let (mut session, reply) = self.carry_out(|program, tx| program.execute(tx, part))?;
+        let writes = session.has_writes();
         let prepared = self.prepare_and_note(id, part, (&mut session, writes));
-        let _ = session.rollback();
-        self.idle.push(session);
-        prepared.map_err(|error| refusal(&error))
+        self.put_back(session);
+        let (prepared, ticket) = prepared.map_err(|error| refusal(&error))?;
+        Ok(Voting { prepared, reply, writes, ticket })
     }
 
     fn commit(&mut self, _: DistributedId, mut part: PreparedPart) -> std::result::Result<Storing, Failed> {
@@ -309,23 +324,26 @@ impl<P: Program> PartStore for InstanceStore<P> {
     fn decide(
         &mut self,
         id: DistributedId,
-        executed: Option<Executed<Session>>,
+        own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> std::result::Result<Storing, Refusal> {
+    ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refusal> {
         let is_noted = self.notes.is_some() && !participants.writers.is_empty();
-        let (mut session, only_reads) = match executed {
-            Some(executed) => (executed.open, !executed.writes && !is_noted && !participants.is_empty()),
-            None if !is_noted => return Ok(Storing(None)),
-            None => (self.begun().map_err(|error| refusal(&error))?, false),
+        let (mut session, reply) = match own {
+            Some(OwnPart { part, replies }) => {
+                let (session, reply) = self.carry_out(|program, tx| program.conclude(tx, part, replies))?;
+                (session, Some(reply))
+            }
+            None if !is_noted => return Ok((None, Storing(None))),
+            None => (self.begun().map_err(|error| refusal(&error))?, None),
         };
+        let only_reads = !is_noted && !participants.is_empty() && !session.has_writes();
         let decided = if only_reads {
             self.decide_reads(&mut session)
         } else {
             self.commit_decision(id, &mut session, participants.writers)
         };
-        let _ = session.rollback();
-        self.idle.push(session);
-        decided.map_err(|error| refusal(&error))
+        self.put_back(session);
+        decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error))
     }
 
     fn forget(&mut self, id: DistributedId) {
@@ -347,21 +365,6 @@ impl<P: Program> PartStore for InstanceStore<P> {
             Poll::Pending => Ok(false),
         }
     }
-}
-
-impl<P: Program> InstanceStore<P> {
-    /// Returns a session with a transaction.
-    fn begun(&mut self) -> Result<Session> {
-        let mut session = self.session()?;
-        session.begin()?;
-        Ok(session)
-    }
-}
-
-/// Carries a part out. A panic is an error that nobody has said anything about.
-fn execute<P: Program>(program: &P, session: &mut Session, part: &[u8]) -> Result<Vec<u8>> {
-    let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(|tx| program.execute(tx, part))));
-    executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")))
 }
 
 /// Returns what a participant says of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.

@@ -43,6 +43,14 @@ pub(crate) enum Part {
     Sum,
     /// The numbers of all that has happened here.
     Numbers,
+    /// Empties an account, and returns what it had.
+    Empty {
+        id: u32,
+    },
+    /// Adds to an account what the others have returned; carried out with them it adds nothing.
+    Collect {
+        id: u32,
+    },
     Panic,
     /// A reply of so many bytes.
     Fill {
@@ -91,6 +99,12 @@ impl Program for Bank {
                 }
                 Ok(account.balance.to_le_bytes().to_vec())
             }
+            Part::Empty { id } => {
+                let balance = self.accounts.get(tx, id)?.map_or(0, |account| account.balance);
+                self.accounts.replace(tx, &Account { id, balance: 0 })?;
+                Ok(balance.to_le_bytes().to_vec())
+            }
+            Part::Collect { id } => self.execute(tx, &Part::Balance { id }.bytes()),
             Part::Balance { id } => {
                 let balance = self.accounts.get(tx, id)?.map_or(0, |account| account.balance);
                 Ok(balance.to_le_bytes().to_vec())
@@ -108,6 +122,18 @@ impl Program for Bank {
             Part::Panic => panic!("a part that panics"),
             Part::Fill { bytes } => Ok(vec![7; bytes]),
         }
+    }
+
+    fn conclude(
+        &self,
+        tx: &mut Transaction<'_>,
+        part: &[u8],
+        replies: &[(SiteId, Vec<u8>)],
+    ) -> Result<Vec<u8>> {
+        let Ok(Part::Collect { id }) = postcard::from_bytes(part) else { return self.execute(tx, part) };
+        let amount = |reply: &[u8]| i64::from_le_bytes(reply.try_into().unwrap());
+        let amount = replies.iter().map(|(_, reply)| amount(reply)).sum();
+        self.execute(tx, &Part::Add { id, amount, number: None }.bytes())
     }
 
     /// The sum of all accounts; a part that is not empty panics.

@@ -1,12 +1,12 @@
 use std::path::Path;
 
-use ensilo::{Durability, Row, Table, Transaction};
+use ensilo::{Durability, Row, Table};
 
 use super::*;
 use crate::instance::InstanceNumber;
 
 /// Rows that parts insert, or change.
-struct Rows(Table<Item>);
+struct Rows(Table<Item>, Database);
 
 #[derive(Row)]
 #[row(table = "item")]
@@ -22,6 +22,8 @@ const MARK: u32 = u32::MAX;
 const INSERT: u8 = 0;
 const ADD: u8 = 1;
 const READ: u8 = 2;
+/// Reads, and is overtaken by another transaction that changes the row.
+const READ_AND_OVERTAKEN: u8 = 3;
 
 /// A part: what it does, to a row.
 fn part(what: u8, id: u32) -> Vec<u8> {
@@ -31,11 +33,11 @@ fn part(what: u8, id: u32) -> Vec<u8> {
 impl Program for Rows {
     fn open(db: &Database, _: InstanceNumber) -> Result<Self> {
         if let Ok(rows) = db.open_table() {
-            return Ok(Rows(rows));
+            return Ok(Rows(rows, db.clone()));
         }
         let rows = db.create_table()?;
         db.transact(|tx| rows.upsert(tx, &Item { id: MARK, count: 0 }))?;
-        Ok(Rows(rows))
+        Ok(Rows(rows, db.clone()))
     }
 
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
@@ -45,6 +47,9 @@ impl Program for Rows {
             (INSERT, None) => self.0.insert(tx, &Item { id, count: 1 }).map(drop)?,
             (ADD, Some(item)) => self.0.replace(tx, &Item { id, count: item.count + 1 })?,
             (READ, Some(_)) => {}
+            (READ_AND_OVERTAKEN, Some(item)) => {
+                self.1.transact(|tx| self.0.replace(tx, &Item { id, count: item.count + 1 }))?;
+            }
             _ => return Err(Error::rollback("another row was expected")),
         }
         Ok(Vec::new())
@@ -80,9 +85,8 @@ fn prepare(
     id: DistributedId,
     part: &[u8],
 ) -> std::result::Result<PreparedPart, Refusal> {
-    let executed = store.execute(part)?;
-    let (prepared, storing) = store.prepare(id, part, executed)?;
-    storing.0.unwrap().0.wait().unwrap();
+    let Voting { prepared, ticket, .. } = store.prepare(id, part)?;
+    ticket.0.unwrap().0.wait().unwrap();
     Ok(prepared)
 }
 
@@ -172,17 +176,11 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
         for participants in
             [Participants { writers: &[], readers: &other }, Participants { writers: &other, readers: &[] }]
         {
-            for changes in [false, true] {
-                let executed = opened.store.execute(&part(READ, 0)).unwrap();
-                if changes {
-                    let rows = &opened.store.program.0;
-                    opened.db.transact(|tx| rows.replace(tx, &Item { id: 0, count: 7 })).unwrap();
-                }
-                let decided = opened.store.decide(id(0), Some(executed), participants);
-                assert_eq!(
-                    decided.map(drop).map_err(|refusal| refusal.reason),
-                    if changes { Err(RefusalReason::Conflict) } else { Ok(()) }
-                );
+            for (what, expected) in [(READ, Ok(())), (READ_AND_OVERTAKEN, Err(RefusalReason::Conflict))] {
+                let part = part(what, 0);
+                let own = OwnPart { part: &part, replies: &[] };
+                let decided = opened.store.decide(id(0), Some(own), participants);
+                assert_eq!(decided.map(drop).map_err(|refusal| refusal.reason), expected);
             }
         }
     }
@@ -195,8 +193,8 @@ fn a_decision_is_found_until_its_slot_is_filled_again() {
     insert_all(&opened, 0..4);
     let writers = [SiteId { instance: 1, worker: 0 }];
     let participants = Participants { writers: &writers, readers: &[] };
-    let executed = opened.store.execute(&part(ADD, 0)).unwrap();
-    opened.store.decide(id(0), Some(executed), participants).unwrap();
+    let own = part(ADD, 0);
+    opened.store.decide(id(0), Some(OwnPart { part: &own, replies: &[] }), participants).unwrap();
     opened.store.decide(id(1), None, participants).unwrap();
     let again = open(crash(&opened).path());
     assert_eq!(again.recovered.decisions, [(id(0), writers.to_vec()), (id(1), writers.to_vec())]);
