@@ -53,6 +53,11 @@
 //! A snapshot of one instance (`read_stale`, and `read` where others write all the time) is no part of such a transaction: it may show one transaction and
 //! not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided ([`Site::pause`]).
 //!
+//! # Waiting
+//! Where something prepared is in the way, a transaction waits until that has ended, for a bounded time, and the older ones go first. Since the coordinator
+//! carries its own part out last, a transaction with parts at two instances waits at either while it holds nothing at the other that this one could
+//! be waited for by. Who does hold something elsewhere waits only for younger ones (`ages`): there are no deadlocks.
+//!
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
@@ -61,16 +66,19 @@
 //! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
 //!   [`WINDOW`] for each coordinator's incarnation, and is meant for one incarnation of the participant.
 
+mod ages;
 mod coordinator;
 mod id;
 mod message;
 mod participant;
 mod patience;
+mod queue;
 mod site;
 mod store;
 mod unstored;
 mod window;
 
+pub use ages::Ages;
 pub use coordinator::{Outcome, Request};
 pub use id::{DistributedId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};

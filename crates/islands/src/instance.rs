@@ -4,6 +4,7 @@
 //! thread.
 
 mod client;
+mod clock;
 mod idle;
 mod links;
 mod load;
@@ -21,6 +22,7 @@ pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;
 
 pub(crate) use client::{ClientEnd, Order, Reply};
+pub(crate) use clock::machine_nanos;
 pub(crate) use idle::Idle;
 pub(crate) use load::Load;
 pub(crate) use notes::{Found, Notes};

@@ -25,7 +25,7 @@ use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
     InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, SnapshotRead, Submission,
-    pause_before_attempt,
+    machine_nanos, pause_before_attempt,
 };
 use crate::placement::Plan;
 
@@ -219,9 +219,9 @@ impl<P: Program> Islands<P> {
     /// # Panics
     /// When there is no such instance.
     pub fn transact(&self, instance: u16, request: &Request) -> Outcome {
-        let mut attempt = 1;
+        let (mut attempt, since) = (1, machine_nanos());
         loop {
-            match self.try_transact(instance, request) {
+            match self.try_transact_since(instance, request, since) {
                 Outcome::Aborted(refusal) if refusal.reason.may_pass() && attempt < ATTEMPTS_MAX => {
                     // One that does not vote has been waited for, for a second.
                     attempt +=
@@ -238,6 +238,10 @@ impl<P: Program> Islands<P> {
     /// # Panics
     /// When there is no such instance.
     pub fn try_transact(&self, instance: u16, request: &Request) -> Outcome {
+        self.try_transact_since(instance, request, machine_nanos())
+    }
+
+    fn try_transact_since(&self, instance: u16, request: &Request, since: u64) -> Outcome {
         let is_instance = |site: &SiteId| usize::from(site.instance) < self.instances;
         if let Some((site, _)) = request.remote.iter().find(|(site, _)| !is_instance(site)) {
             let message = format!("there is no instance {}", site.instance);
@@ -249,7 +253,7 @@ impl<P: Program> Islands<P> {
         request.remote.iter_mut().for_each(|(site, _)| site.worker = worker);
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.submit(SiteId { instance, worker }, Submission::Transaction(request, answer));
+        self.submit(SiteId { instance, worker }, Submission::Transaction(request, since, answer));
         let ended = || Outcome::Unknown("the instance has ended before it answered".to_owned());
         receiver.recv().unwrap_or_else(|_| ended())
     }

@@ -33,6 +33,8 @@ pub struct IslandsReport {
     pub throughput: f64,
     /// How many were aborted by conflicts and tried again, of those that were measured.
     pub retried: u64,
+    /// How often one, or a part of one, has waited for what was prepared, also before the measurement and after it.
+    pub waited: u64,
     /// Microseconds from the first begin of a transaction to its outcome, of the middle one and of one in a hundred.
     pub latency_us_p50: f64,
     /// See `latency_us_p50`.
@@ -72,6 +74,10 @@ impl fmt::Display for IslandsReport {
             self.throughput, self.seconds, self.multisite_percent, self.width
         )?;
         writeln!(f, "latency {:.1} us (p50), {:.1} us (p99)", self.latency_us_p50, self.latency_us_p99)?;
-        write!(f, "{} aborted by conflicts and tried again; the rows are consistent", self.retried)
+        write!(
+            f,
+            "{} aborted by conflicts and tried again, {} have waited for what was prepared; the rows are consistent",
+            self.retried, self.waited
+        )
     }
 }

@@ -161,6 +161,7 @@ pub fn run<W: Workload>(
         seconds: time.measured.as_secs_f64(),
         throughput: made.committed as f64 / time.measured.as_secs_f64(),
         retried: made.retried,
+        waited: made.waited,
         latency_us_p50: micros(0.5),
         latency_us_p99: micros(0.99),
     })

@@ -18,5 +18,7 @@ mod store;
 mod world;
 
 pub use fault::Fault;
-pub use scenario::reader_ends_before_the_decision;
+pub use scenario::{
+    all_are_tried_until_they_commit, reader_ends_before_the_decision, two_wait_for_each_other,
+};
 pub use world::{Failure, Tally, simulate};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ensilo_islands::commit::{DistributedId, Io, Message, Outcome, Request, Site, SiteId};
+use ensilo_islands::commit::{Ages, DistributedId, Io, Message, Outcome, Request, Site, SiteId};
 
 use crate::fault::Fault;
 use crate::network::{Network, Packet, Sender, falsify};
@@ -60,7 +60,7 @@ impl Node {
     pub(crate) fn start(&mut self, around: &mut Surroundings<'_>) {
         assert!(!self.is_up(), "one that lives does not come back");
         self.incarnation += 1;
-        let mut site = Site::new(self.id, self.incarnation, PATIENCE);
+        let mut site = Site::new(self.id, self.incarnation, Ages::default(), PATIENCE);
         let decisions = self.store.recover_decisions();
         let parts = self.store.recover_parts();
         for (id, participants) in decisions {
@@ -98,10 +98,11 @@ impl Node {
         &mut self,
         around: &mut Surroundings<'_>,
         request: &Request,
+        since: u64,
     ) -> Option<DistributedId> {
         let (now, mut sender) = (around.now, around.sender(self.id));
         let site = self.site.as_mut()?;
-        Some(site.begin(io(&mut self.store, &mut sender, now), request))
+        Some(site.begin(io(&mut self.store, &mut sender, now), request, since))
     }
 
     /// Receives a message, if it is up.

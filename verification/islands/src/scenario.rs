@@ -1,4 +1,4 @@
-//! A run in which each step is chosen.
+//! Runs in which what happens is chosen.
 
 use ensilo_islands::commit::{DistributedId, Outcome, Request};
 
@@ -21,13 +21,9 @@ pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failu
         local: Some(writes.clone()),
         remote: vec![(world.nodes[to].id(), reads.clone())],
     };
-    // Both know each other's incarnation from here on.
-    for (from, to) in [(0, 1), (1, 0)] {
-        let request = request(&world, to);
-        commit(&mut world, from, &request)?;
-    }
+    make_acquainted(&mut world)?;
     let voting = request(&world, 1);
-    let voting = world.begin_one(0, voting).ok_or_else(|| stuck("one is dead"))?;
+    let voting = world.begin_one(0, voting, 0).ok_or_else(|| stuck("one is dead"))?;
     deliver_to(&mut world, 1);
     let vote = world.network.take_all();
     world.crash(1);
@@ -40,8 +36,85 @@ pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failu
     judge::judge(&world.nodes, &world.begun, &world.told).map(|_| ())
 }
 
+/// Two transactions have each a part prepared where the other one is coordinated, and in its way. Time stands still.
+///
+/// # Errors
+/// It is not the older one that commits, or something is wrong with the run.
+pub fn two_wait_for_each_other() -> Result<(), Failure> {
+    for ages in [[1, 2], [2, 1], [1, 1]] {
+        let mut world = World::of(fastrand::Rng::with_seed(0), 2, None);
+        world.network.calm_down();
+        make_acquainted(&mut world)?;
+        let part = to_bytes(&[Step { key: 0, reads: true, writes: true }]);
+        let mut ids = Vec::new();
+        for (at, age) in ages.into_iter().enumerate() {
+            let request =
+                Request { local: Some(part.clone()), remote: vec![(world.nodes[1 - at].id(), part.clone())] };
+            ids.push(world.begin_one(at, request, age).ok_or_else(|| stuck("one is dead"))?);
+        }
+        for _ in 0..10 {
+            world.round();
+        }
+        let older = usize::from(ages[1] < ages[0]);
+        let told: Vec<_> = ids.iter().map(|id| world.told.get(id)).collect();
+        if !matches!(told[older], Some(Outcome::Committed { .. }))
+            || !matches!(told[1 - older], Some(Outcome::Aborted(_)))
+        {
+            return Err(stuck(&format!("of ages {ages:?}: {told:?}")));
+        }
+        world.calm_down()?;
+    }
+    Ok(())
+}
+
+/// Transactions that are in each other's way are tried until they have committed.
+///
+/// # Errors
+/// One is tried for too long, or something is wrong with the run.
+pub fn all_are_tried_until_they_commit(seed: u64) -> Result<(), Failure> {
+    let mut world = World::of(fastrand::Rng::with_seed(seed), 3, None);
+    world.network.calm_down();
+    let mut under_way = Vec::new();
+    for since in 0..60 {
+        let at = since as usize % 3;
+        let request = world.request(at);
+        under_way.push((since, at, request, None::<DistributedId>));
+    }
+    for _ in 0..ROUNDS_MAX {
+        under_way.retain_mut(|(since, at, request, id)| {
+            let outcome = id.and_then(|id| world.told.get(&id));
+            if matches!(outcome, Some(Outcome::Committed { .. })) {
+                return false;
+            }
+            if id.is_none() || outcome.is_some() {
+                *id = world.begin_one(*at, request.clone(), *since);
+            }
+            true
+        });
+        if under_way.is_empty() {
+            world.calm_down()?;
+            return judge::judge(&world.nodes, &world.begun, &world.told).map(|_| ());
+        }
+        world.pass_time();
+        world.round();
+    }
+    Err(stuck(&format!("{} have not committed", under_way.len())))
+}
+
+/// How often everybody goes on until all have committed.
+const ROUNDS_MAX: usize = 1000;
+
 fn stuck(what: &str) -> Failure {
     Failure::Stuck(what.to_owned())
+}
+
+/// Has two instances know each other's incarnation.
+fn make_acquainted(world: &mut World) -> Result<(), Failure> {
+    for (from, to) in [(0, 1), (1, 0)] {
+        let request = Request { local: None, remote: vec![(world.nodes[to].id(), Vec::new())] };
+        commit(world, from, &request)?;
+    }
+    Ok(())
 }
 
 /// Delivers what is under way, to one instance alone, which stores and goes on.
@@ -54,7 +127,7 @@ fn deliver_to(world: &mut World, to: usize) {
 /// Tries a transaction until it has committed.
 fn commit(world: &mut World, at: usize, request: &Request) -> Result<DistributedId, Failure> {
     for _ in 0..10 {
-        let id = world.begin_one(at, request.clone()).ok_or_else(|| stuck("one is dead"))?;
+        let id = world.begin_one(at, request.clone(), 0).ok_or_else(|| stuck("one is dead"))?;
         for _ in 0..10 {
             world.round();
         }

@@ -239,7 +239,8 @@ impl Store {
         if self.is_current(sets) && self.may_write(sets) {
             Ok(())
         } else {
-            Err(Refusal::new(RefusalReason::Conflict, "in conflict with another transaction"))
+            // A part is carried out and validated in one: what is in the way is prepared.
+            Err(Refusal::new(RefusalReason::Held, "in conflict with another transaction"))
         }
     }
 }

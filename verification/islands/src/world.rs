@@ -191,14 +191,21 @@ impl World {
 
     fn begin(&mut self, at: usize) {
         let request = self.request(at);
-        self.begin_one(at, request);
+        // As if some were tried for the second time.
+        let since = self.random.u64(..4);
+        self.begin_one(at, request, since);
     }
 
-    pub(crate) fn begin_one(&mut self, at: usize, request: Request) -> Option<DistributedId> {
+    pub(crate) fn begin_one(&mut self, at: usize, request: Request, since: u64) -> Option<DistributedId> {
         let mut around = Surroundings { network: &mut self.network, now: self.now };
-        let id = self.nodes[at].begin(&mut around, &request)?;
+        let id = self.nodes[at].begin(&mut around, &request, since)?;
         self.begun.insert(id, request);
         Some(id)
+    }
+
+    /// Lets a moment pass.
+    pub(crate) fn pass_time(&mut self) {
+        self.now += Duration::from_millis(1);
     }
 
     pub(crate) fn deliver_all(&mut self) {
@@ -217,7 +224,7 @@ impl World {
     }
 
     /// Returns a transaction of the instance: with a part there, and at others.
-    fn request(&mut self, at: usize) -> Request {
+    pub(crate) fn request(&mut self, at: usize) -> Request {
         let mut request = Request::default();
         let is_distributed = self.random.u8(0..4) > 0;
         for other in 0..self.nodes.len() {

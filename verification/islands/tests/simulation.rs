@@ -1,6 +1,9 @@
 //! The protocol holds through many seeds, and the judge finds every mistake that is built in.
 
-use ensilo_islands_simulation::{Failure, Fault, Tally, reader_ends_before_the_decision, simulate};
+use ensilo_islands_simulation::{
+    Failure, Fault, Tally, all_are_tried_until_they_commit, reader_ends_before_the_decision, simulate,
+    two_wait_for_each_other,
+};
 
 /// How many seeds are tried for a mistake to be found.
 const SEEDS_MAX: u64 = 20_000;
@@ -25,6 +28,18 @@ fn every_mistake_is_found() {
         let breaks_order =
             matches!(fault, Fault::UnprotectedReads | Fault::ReadersOut | Fault::OwnReadsUnvalidated);
         assert!(is_of_order || !breaks_order, "{fault:?}: {failure}");
+    }
+}
+
+#[test]
+fn of_two_that_wait_for_each_other_the_older_one_commits() {
+    two_wait_for_each_other().unwrap();
+}
+
+#[test]
+fn nobody_is_passed_over_for_ever() {
+    for seed in 0..200 {
+        all_are_tried_until_they_commit(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::ages::{Age, Ages};
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
+use super::queue::{Queue, Turn};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, OwnPart, PartStore, Participants};
 use super::unstored::Unstored;
@@ -60,7 +62,7 @@ struct Coordinated {
 #[derive(Debug)]
 enum Stage {
     /// Votes are missing, and the coordinator's own part was not carried out. Nothing is decided: it becomes `Deciding`, or is aborted.
-    Voting { local: Option<Vec<u8>>, missing: Vec<SiteId>, voted: Voted },
+    Voting { age: Age, local: Option<Vec<u8>>, missing: Vec<SiteId>, voted: Voted },
     /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
     /// or `Decided`, as the disk has it.
     Deciding { local: Option<Vec<u8>>, voted: Voted },
@@ -81,6 +83,7 @@ struct Voted {
 pub(super) struct Coordinator<S: PartStore> {
     own: SiteId,
     incarnation: u32,
+    ages: Ages,
     next_sequence: u64,
     live: BTreeMap<DistributedId, Coordinated>,
     /// Decisions that wait to be stored.
@@ -93,10 +96,11 @@ pub(super) struct Coordinator<S: PartStore> {
 }
 
 impl<S: PartStore> Coordinator<S> {
-    pub(super) fn new(own: SiteId, incarnation: u32, wait: Duration) -> Self {
+    pub(super) fn new((own, incarnation): (SiteId, u32), ages: Ages, wait: Duration) -> Self {
         Coordinator {
             own,
             incarnation,
+            ages,
             next_sequence: 0,
             live: BTreeMap::new(),
             unstored: Unstored::new(),
@@ -119,7 +123,12 @@ impl<S: PartStore> Coordinator<S> {
     }
 
     /// Begins a transaction. Its outcome comes [later](Self::next_outcome).
-    pub(super) fn begin<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, request: &Request) -> DistributedId {
+    pub(super) fn begin<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        queue: &mut Queue,
+        (request, since): (&Request, u64),
+    ) -> DistributedId {
         let id = DistributedId {
             coordinator: self.own,
             incarnation: self.incarnation,
@@ -130,25 +139,28 @@ impl<S: PartStore> Coordinator<S> {
             self.abort(io, id, &[], refusal);
             return id;
         }
+        let has_others = request.remote.len() > 1;
         for (site, part) in &request.remote {
             let peer = self.peers.entry(*site).or_default();
             let (number, incarnation) = (peer.next_number, peer.incarnation);
             peer.next_number += 1;
-            io.outbox.send(*site, &Message::Execute { id, number, incarnation, part });
+            let message = Message::Execute { id, number, incarnation, since, has_others, part };
+            io.outbox.send(*site, &message);
         }
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
-        let stage = Stage::Voting { local: request.local.clone(), missing, voted: Voted::default() };
+        let (age, local) = (Age { since, id }, request.local.clone());
+        let stage = Stage::Voting { age, local, missing, voted: Voted::default() };
         self.live.insert(id, Coordinated { stage, since: io.now });
-        self.decide_if_all_have_voted(io, id);
+        self.decide_or_wait(io, queue, id);
         id
     }
 
     pub(super) fn receive_vote<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
-        from: SiteId,
-        (id, incarnation): (DistributedId, u32),
-        vote: Vote<'_>,
+        queue: &mut Queue,
+        (from, incarnation): (SiteId, u32),
+        (id, vote): (DistributedId, Vote<'_>),
     ) {
         let peer = self.peers.entry(from).or_default();
         if incarnation < peer.incarnation {
@@ -161,7 +173,7 @@ impl<S: PartStore> Coordinator<S> {
                 let Some(at) = missing.iter().position(|site| *site == from) else { return };
                 missing.swap_remove(at);
                 match voted.note(from, vote) {
-                    Ok(()) => self.decide_if_all_have_voted(io, id),
+                    Ok(()) => self.decide_or_wait(io, queue, id),
                     Err(refusal) => self.give_up(io, id, refusal),
                 }
             }
@@ -244,11 +256,11 @@ impl<S: PartStore> Coordinator<S> {
     }
 
     /// Goes on with the decisions that have waited.
-    pub(super) fn resume<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {
+    pub(super) fn resume<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue) {
         self.is_paused = false;
         let ids: Vec<DistributedId> = self.live.keys().copied().collect();
         for id in ids {
-            self.decide_if_all_have_voted(io, id);
+            self.decide_or_wait(io, queue, id);
         }
     }
 
@@ -272,29 +284,62 @@ impl<S: PartStore> Coordinator<S> {
         (!has_one_for_each).then(|| Refusal::new(RefusalReason::Rejected, message))
     }
 
-    fn decide_if_all_have_voted<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
-        let Some(Coordinated { stage: Stage::Voting { local, missing, voted }, since }) =
-            self.live.get_mut(&id)
-        else {
-            return;
-        };
-        if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
-            return;
+    /// Decides if all have voted, or has the transaction wait for what is in the way.
+    fn decide_or_wait<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, id: DistributedId) {
+        if let Some(held) = self.decide_if_all_have_voted(io, id)
+            && let Some(Coordinated { stage: Stage::Voting { age, .. }, since }) = self.live.get_mut(&id)
+        {
+            // It waits for this from here on, and no longer for votes.
+            *since = io.now;
+            queue.add(*age, held, io.now);
         }
-        let (local, voted) = (local.take(), std::mem::take(voted));
-        match decide(io.store, id, local.as_deref(), &voted) {
+    }
+
+    /// Returns what is in the way of a decision, if it is to wait for that.
+    fn decide_if_all_have_voted<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+    ) -> Option<Refusal> {
+        let Coordinated { stage, since } = self.live.get_mut(&id)?;
+        let Stage::Voting { age, local, missing, voted } = stage else { return None };
+        if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
+            return None;
+        }
+        match decide(io.store, id, local.as_deref(), voted) {
             Ok((reply, ticket)) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
-                *since = io.now;
+                let voted = std::mem::take(voted);
+                (*stage, *since) = (Stage::Deciding { local: reply, voted }, io.now);
                 self.unstored.add(ticket, id);
-                if let Some(coordinated) = self.live.get_mut(&id) {
-                    coordinated.stage = Stage::Deciding { local: reply, voted };
-                }
+                None
             }
             Err(refusal) => {
-                self.live.remove(&id);
-                self.abort(io, id, &voted.all(), refusal);
+                let may_wait = voted.participants().is_empty() || self.ages.are_younger_than(*age);
+                if refusal.reason == RefusalReason::Held && may_wait {
+                    return Some(refusal);
+                }
+                self.give_up(io, id, refusal);
+                None
+            }
+        }
+    }
+
+    /// Goes on with a transaction that waits for something. Returns what is in the way still, if it is to wait on.
+    pub(super) fn take_turn<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        turn: Turn,
+    ) -> Option<Refusal> {
+        match turn {
+            Turn::Try => self.decide_if_all_have_voted(io, id),
+            Turn::GiveUp(refusal) => {
+                if matches!(self.live.get(&id), Some(Coordinated { stage: Stage::Voting { .. }, .. })) {
+                    self.give_up(io, id, refusal);
+                }
+                None
             }
         }
     }

@@ -20,6 +20,10 @@ pub enum Message<'a> {
         number: u64,
         /// The incarnation of the participant that it is meant for.
         incarnation: u32,
+        /// When the transaction was first begun, by a clock that all sites share.
+        since: u64,
+        /// Whether others have parts of it as well, but for the coordinator.
+        has_others: bool,
         /// What is to be carried out.
         part: &'a [u8],
     },
@@ -101,6 +105,8 @@ impl fmt::Display for Refusal {
 pub enum RefusalReason {
     /// A conflict with another transaction: the same may succeed later.
     Conflict,
+    /// What is in the way is prepared: the same may succeed once that has ended. The message says what is in the way.
+    Held,
     /// Memory, or places for transactions, are short: the same may succeed later.
     Shortage,
     /// A participant has not voted in time: the same may succeed later.

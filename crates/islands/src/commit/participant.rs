@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::ages::{Age, Ages};
 use super::coordinator::too_long;
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
+use super::queue::{Queue, Turn};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, PartStore, Voting};
 use super::unstored::Unstored;
@@ -15,12 +17,31 @@ use super::window::Window;
 /// A part of a transaction that has not ended.
 #[derive(Debug)]
 enum Part<P> {
+    /// What is prepared is in its way: it becomes `Preparing`, or is refused. After a crash it is gone.
+    Waiting { age: Age, has_others: bool, part: Vec<u8> },
     /// It was prepared, and that waits to be stored: it becomes `Prepared`. After a crash it is gone, or `Prepared`, as the disk has it.
-    Preparing { prepared: P, writes: bool, reply: Vec<u8> },
+    Preparing { held: Held<P>, reply: Vec<u8> },
     /// It has voted: only a decision ends it. After a crash it is `Prepared`, or gone if it does not write.
-    Prepared { prepared: P, writes: bool, since: Instant },
+    Prepared { held: Held<P>, since: Instant },
     /// It was committed, and that waits to be stored: it ends then. After a crash it is `Prepared`, or gone, as the disk has it.
     Committing,
+}
+
+/// A part that is to be carried out.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct NewPart<'a> {
+    pub(super) age: Age,
+    /// See [`Message::Execute`].
+    pub(super) has_others: bool,
+    pub(super) part: &'a [u8],
+}
+
+/// What keeps a part prepared.
+#[derive(Debug)]
+struct Held<P> {
+    prepared: P,
+    writes: bool,
+    age: Age,
 }
 
 /// See the module's documentation.
@@ -32,16 +53,21 @@ pub(super) struct Participant<S: PartStore> {
     unstored: Unstored<S::Ticket>,
     come: BTreeMap<SiteId, Window>,
     patience: Patience,
+    ages: Ages,
+    /// Whether something has ended that was prepared, since somebody has asked.
+    has_released: bool,
 }
 
 impl<S: PartStore> Participant<S> {
-    pub(super) fn new(incarnation: u32, wait: Duration) -> Self {
+    pub(super) fn new(incarnation: u32, ages: Ages, wait: Duration) -> Self {
         Participant {
             incarnation,
             parts: BTreeMap::new(),
             unstored: Unstored::new(),
             come: BTreeMap::new(),
             patience: Patience::new(wait),
+            ages,
+            has_released: false,
         }
     }
 
@@ -53,17 +79,22 @@ impl<S: PartStore> Participant<S> {
         prepared: S::Prepared,
     ) {
         io.outbox.send(id.coordinator, &Message::Inquire { id });
-        self.parts.insert(id, Part::Prepared { prepared, writes: true, since: io.now });
+        // How old it was is not known any more: nobody who holds something waits for it.
+        let age = Age { since: 0, id };
+        self.ages.enter(age);
+        let held = Held { prepared, writes: true, age };
+        self.parts.insert(id, Part::Prepared { held, since: io.now });
     }
 
     /// Carries a part out, unless its message has come before.
     pub(super) fn receive_part<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
-        id: DistributedId,
+        queue: &mut Queue,
         (number, incarnation): (u64, u32),
-        part: &[u8],
+        NewPart { age, has_others, part }: NewPart<'_>,
     ) {
+        let id = age.id;
         if incarnation != self.incarnation {
             let reason = RefusalReason::Restarted(self.incarnation);
             return self.vote(io, id, Vote::No(Refusal::new(reason, "the participant was opened anew")));
@@ -72,13 +103,59 @@ impl<S: PartStore> Participant<S> {
         if !window.admit(id.incarnation, number) {
             return;
         }
-        match prepare(io.store, id, part) {
-            Ok((part, ticket)) => {
-                self.parts.insert(id, part);
-                self.unstored.add(ticket, id);
-            }
-            Err(refusal) => self.vote(io, id, Vote::No(refusal)),
+        if let Some(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }) {
+            self.parts.insert(id, Part::Waiting { age, has_others, part: part.to_vec() });
+            queue.add(age, held, io.now);
         }
+    }
+
+    /// Goes on with a part that waits for something. Returns what is in the way still, if it is to wait on.
+    pub(super) fn take_turn<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        turn: Turn,
+    ) -> Option<Refusal> {
+        // It may have been aborted.
+        let (age, has_others, part) = match self.parts.remove(&id)? {
+            Part::Waiting { age, has_others, part } => (age, has_others, part),
+            other => {
+                self.parts.insert(id, other);
+                return None;
+            }
+        };
+        let held = match turn {
+            Turn::Try => self.prepare_or_refuse(io, NewPart { age, has_others, part: &part })?,
+            Turn::GiveUp(refusal) => {
+                self.vote(io, id, Vote::No(refusal));
+                return None;
+            }
+        };
+        self.parts.insert(id, Part::Waiting { age, has_others, part });
+        Some(held)
+    }
+
+    /// Prepares a part, or refuses it. Returns what is in the way, if it is to wait for that.
+    fn prepare_or_refuse<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        NewPart { age, has_others, part }: NewPart<'_>,
+    ) -> Option<Refusal> {
+        self.ages.enter(age);
+        let refusal = match prepare(io.store, age, part) {
+            Ok((part, ticket)) => {
+                self.parts.insert(age.id, part);
+                self.unstored.add(ticket, age.id);
+                return None;
+            }
+            Err(refusal) => refusal,
+        };
+        self.ages.leave(age);
+        if refusal.reason == RefusalReason::Held && (!has_others || self.ages.are_younger_than(age)) {
+            return Some(refusal);
+        }
+        self.vote(io, age.id, Vote::No(refusal));
+        None
     }
 
     pub(super) fn receive_decision<B: Outbox>(
@@ -88,16 +165,21 @@ impl<S: PartStore> Participant<S> {
         decision: Decision,
     ) -> Result<(), Failed> {
         match (self.parts.remove(&id), decision) {
-            (Some(Part::Prepared { prepared, writes: true, .. }), Decision::Commit) => {
+            (Some(Part::Prepared { held: Held { prepared, writes: true, age }, .. }), Decision::Commit) => {
                 let ticket = io.store.commit(id, prepared)?;
+                self.note_release(age);
                 self.parts.insert(id, Part::Committing);
                 self.unstored.add(ticket, id);
             }
             // What has only read is released in the same way by either decision.
-            (Some(Part::Prepared { prepared, .. }), _)
-            | (Some(Part::Preparing { prepared, .. }), Decision::Abort) => io.store.abort(id, prepared),
+            (Some(Part::Prepared { held, .. }), _)
+            | (Some(Part::Preparing { held, .. }), Decision::Abort) => {
+                io.store.abort(id, held.prepared);
+                self.note_release(held.age);
+            }
+            (Some(Part::Waiting { .. }), Decision::Abort) => {}
             // Nobody decides to commit before the vote, or to abort what was committed.
-            (Some(part @ (Part::Preparing { .. } | Part::Committing)), _) => {
+            (Some(part @ (Part::Waiting { .. } | Part::Preparing { .. } | Part::Committing)), _) => {
                 self.parts.insert(id, part);
             }
             // It was done before, and the coordinator has not heard of it.
@@ -105,6 +187,16 @@ impl<S: PartStore> Participant<S> {
             (None, Decision::Abort) => {}
         }
         Ok(())
+    }
+
+    fn note_release(&mut self, age: Age) {
+        self.ages.leave(age);
+        self.has_released = true;
+    }
+
+    /// Returns whether something has ended that was prepared, since this was asked last.
+    pub(super) fn take_release(&mut self) -> bool {
+        std::mem::take(&mut self.has_released)
     }
 
     /// Goes on with what was stored, and asks for decisions that have not come.
@@ -134,12 +226,12 @@ impl<S: PartStore> Participant<S> {
     /// Goes on with a part behind what it was waiting for.
     fn go_on<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
         match self.parts.remove(&id) {
-            Some(Part::Preparing { prepared, writes, reply }) => {
-                self.vote(io, id, if writes { Vote::Yes(&reply) } else { Vote::ReadOnly(&reply) });
-                self.parts.insert(id, Part::Prepared { prepared, writes, since: io.now });
+            Some(Part::Preparing { held, reply }) => {
+                self.vote(io, id, if held.writes { Vote::Yes(&reply) } else { Vote::ReadOnly(&reply) });
+                self.parts.insert(id, Part::Prepared { held, since: io.now });
             }
             Some(Part::Committing) => io.outbox.send(id.coordinator, &Message::Done { id }),
-            Some(part @ Part::Prepared { .. }) => {
+            Some(part @ (Part::Waiting { .. } | Part::Prepared { .. })) => {
                 self.parts.insert(id, part);
             }
             // It was aborted meanwhile.
@@ -171,13 +263,13 @@ impl<S: PartStore> Participant<S> {
 
 fn prepare<S: PartStore>(
     store: &mut S,
-    id: DistributedId,
+    age: Age,
     part: &[u8],
 ) -> Result<(Part<S::Prepared>, S::Ticket), Refusal> {
-    let Voting { prepared, reply, writes, ticket } = store.prepare(id, part)?;
+    let Voting { prepared, reply, writes, ticket } = store.prepare(age.id, part)?;
     if reply.len() > PART_BYTES_MAX {
-        store.abort(id, prepared);
+        store.abort(age.id, prepared);
         return Err(too_long());
     }
-    Ok((Part::Preparing { prepared, writes, reply }, ticket))
+    Ok((Part::Preparing { held: Held { prepared, writes, age }, reply }, ticket))
 }

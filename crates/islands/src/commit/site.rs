@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::ages::{Age, Ages};
 use super::coordinator::{Coordinator, Outcome, Request};
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message};
-use super::participant::Participant;
+use super::participant::{NewPart, Participant};
+use super::queue::Queue;
 use super::store::{Failed, PartStore};
 
 /// The most bytes that a part may have, and what it returns: a message with it fits into one of a channel.
@@ -31,17 +33,22 @@ pub struct Io<'a, S, B> {
 /// See the module's documentation. It does nothing by itself: it is handed what has come, and has to be [polled](Site::poll).
 #[derive(Debug)]
 pub struct Site<S: PartStore> {
+    own: SiteId,
     coordinator: Coordinator<S>,
     participant: Participant<S>,
+    queue: Queue,
 }
 
 impl<S: PartStore> Site<S> {
-    /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again.
+    /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again; and half as long for
+    /// what is prepared. `ages` are those of the instance.
     #[must_use]
-    pub fn new(own: SiteId, incarnation: u32, wait: Duration) -> Self {
+    pub fn new(own: SiteId, incarnation: u32, ages: Ages, wait: Duration) -> Self {
         Site {
-            coordinator: Coordinator::new(own, incarnation, wait),
-            participant: Participant::new(incarnation, wait),
+            own,
+            coordinator: Coordinator::new((own, incarnation), ages.clone(), wait),
+            participant: Participant::new(incarnation, ages, wait),
+            queue: Queue::new(wait / 2),
         }
     }
 
@@ -77,9 +84,10 @@ impl<S: PartStore> Site<S> {
         self.coordinator.meet(&mut io, site);
     }
 
-    /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later.
-    pub fn begin<B: Outbox>(&mut self, mut io: Io<'_, S, B>, request: &Request) -> DistributedId {
-        self.coordinator.begin(&mut io, request)
+    /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later. `since` is when it was begun for the first time, by a
+    /// clock that all sites share, in any unit: where transactions wait for each other the older one goes first.
+    pub fn begin<B: Outbox>(&mut self, mut io: Io<'_, S, B>, request: &Request, since: u64) -> DistributedId {
+        self.coordinator.begin(&mut io, &mut self.queue, (request, since))
     }
 
     /// Takes in what another site has sent.
@@ -94,12 +102,13 @@ impl<S: PartStore> Site<S> {
     ) -> Result<(), Failed> {
         let io = &mut io;
         match message {
-            Message::Execute { id, number, incarnation, part } => {
-                self.participant.receive_part(io, id, (number, incarnation), part);
+            Message::Execute { id, number, incarnation, since, has_others, part } => {
+                let part = NewPart { age: Age { since, id }, has_others, part };
+                self.participant.receive_part(io, &mut self.queue, (number, incarnation), part);
             }
             Message::Decide { id, decision } => return self.participant.receive_decision(io, id, decision),
             Message::Vote { id, incarnation, vote } => {
-                self.coordinator.receive_vote(io, from, (id, incarnation), vote);
+                self.coordinator.receive_vote(io, &mut self.queue, (from, incarnation), (id, vote));
             }
             Message::Done { id } => self.coordinator.receive_done(io, from, id),
             Message::Inquire { id } => self.coordinator.receive_inquiry(io, from, id),
@@ -113,7 +122,33 @@ impl<S: PartStore> Site<S> {
     /// [`Failed`]: the site ends with its instance.
     pub fn poll<B: Outbox>(&mut self, mut io: Io<'_, S, B>) -> Result<(), Failed> {
         self.participant.poll(&mut io)?;
-        self.coordinator.poll(&mut io)
+        self.coordinator.poll(&mut io)?;
+        self.go_on_with_waiting(&mut io);
+        Ok(())
+    }
+
+    fn go_on_with_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {
+        let Site { own, coordinator, participant, queue } = self;
+        let has_ended = participant.take_release();
+        queue.look(io.now, has_ended, |id, turn| {
+            if id.coordinator == *own {
+                coordinator.take_turn(io, id, turn)
+            } else {
+                participant.take_turn(io, id, turn)
+            }
+        });
+    }
+
+    /// Returns whether transactions wait for what is prepared: they are [polled](Self::poll) soon.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Returns how many transactions, or parts of others, have waited for what is prepared.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.queue.added()
     }
 
     /// Makes no decisions that others take part in until it is [resumed](Self::resume). Those that were made before go on.
@@ -123,7 +158,7 @@ impl<S: PartStore> Site<S> {
 
     /// Goes on with the decisions that have waited.
     pub fn resume<B: Outbox>(&mut self, mut io: Io<'_, S, B>) {
-        self.coordinator.resume(&mut io);
+        self.coordinator.resume(&mut io, &mut self.queue);
     }
 
     /// Returns whether every decision that was made here was carried out by all. While all sites are [paused](Self::pause) and this is so for each, no

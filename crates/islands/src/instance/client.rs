@@ -14,8 +14,8 @@ use crate::commit::{Decision, DistributedId, Outcome, Request};
 /// What a client asks of a worker. The answer has the same number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Begin a transaction.
-    Begin(Request),
+    /// Begin a transaction, which was first begun [then](super::machine_nanos).
+    Begin(Request, u64),
     /// Make transactions.
     Load(Load),
     /// Make no decisions that others take part in, and say when all are carried out.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::clock::machine_nanos;
 use super::pause::pause_before_attempt;
 use crate::commit::{DistributedId, Outcome, Request};
 
@@ -28,6 +29,8 @@ pub struct LoadReport {
     pub committed_in_all: u64,
     /// How often one was aborted by a conflict, and tried again.
     pub retried: u64,
+    /// How often one, or a part of one, has waited for what was prepared, before and after the time that counts as well.
+    pub waited: u64,
     /// How many were refused for good.
     pub rejected: u64,
     /// Nanoseconds from the first begin of each that has committed to its outcome.
@@ -39,7 +42,7 @@ impl LoadReport {
         let Ok(nanos) = Histogram::new_with_bounds(1, NANOS_MAX, DIGITS) else {
             unreachable!("the bounds are those that the histogram allows");
         };
-        LoadReport { committed: 0, committed_in_all: 0, retried: 0, rejected: 0, nanos }
+        LoadReport { committed: 0, committed_in_all: 0, retried: 0, waited: 0, rejected: 0, nanos }
     }
 
     /// Returns the report as numbers that can be sent.
@@ -50,6 +53,7 @@ impl LoadReport {
             committed: self.committed,
             committed_in_all: self.committed_in_all,
             retried: self.retried,
+            waited: self.waited,
             rejected: self.rejected,
             nanos,
         }
@@ -60,7 +64,7 @@ impl LoadReport {
         let mut report = LoadReport::new();
         report.committed = counts.committed;
         report.committed_in_all = counts.committed_in_all;
-        (report.retried, report.rejected) = (counts.retried, counts.rejected);
+        (report.retried, report.waited, report.rejected) = (counts.retried, counts.waited, counts.rejected);
         counts.nanos.iter().for_each(|(nanos, count)| report.nanos.saturating_record_n(*nanos, *count));
         report
     }
@@ -70,6 +74,7 @@ impl LoadReport {
         self.committed += other.committed;
         self.committed_in_all += other.committed_in_all;
         self.retried += other.retried;
+        self.waited += other.waited;
         self.rejected += other.rejected;
         let added = self.nanos.add(&other.nanos);
         assert!(added.is_ok(), "all have the same bounds");
@@ -82,6 +87,7 @@ pub(crate) struct LoadCounts {
     committed: u64,
     committed_in_all: u64,
     retried: u64,
+    waited: u64,
     rejected: u64,
     /// Values of the histogram, and how often each was counted.
     nanos: Vec<(u64, u64)>,
@@ -118,10 +124,14 @@ pub(super) struct RunningLoad {
     /// Those that were in conflict, and begin again, by when that is.
     again: BTreeMap<(Instant, DistributedId), Made>,
     report: LoadReport,
+    /// How many had waited at the worker when it began.
+    waited_before: u64,
 }
 
 struct Made {
     request: Request,
+    /// See [`machine_nanos`].
+    since: u64,
     begin: Instant,
     /// How often it was begun.
     attempts: u32,
@@ -129,7 +139,7 @@ struct Made {
 
 impl RunningLoad {
     /// Returns a load that begins now; `None` if it would not end as long as clocks can tell.
-    pub(super) fn new(load: &Load, source: RequestSource, now: Instant) -> Option<Self> {
+    pub(super) fn new(load: &Load, source: RequestSource, now: Instant, waited_before: u64) -> Option<Self> {
         let counts_from = now.checked_add(load.time.warmup)?;
         Some(RunningLoad {
             source,
@@ -139,11 +149,12 @@ impl RunningLoad {
             under_way: BTreeMap::new(),
             again: BTreeMap::new(),
             report: LoadReport::new(),
+            waited_before,
         })
     }
 
     /// Begins as many as there should be under way.
-    pub(super) fn begin_more(&mut self, now: Instant, mut begin: impl FnMut(&Request) -> DistributedId) {
+    pub(super) fn begin_more(&mut self, now: Instant, mut begin: impl FnMut(&Request, u64) -> DistributedId) {
         if now >= self.until {
             // What has not committed by then is not tried again.
             self.again.clear();
@@ -151,7 +162,7 @@ impl RunningLoad {
         }
         // One that begins may have ended before the next one's turn: no more than so many in one go.
         for _ in self.under_way.len() + self.again.len()..self.width {
-            let made = Made { request: (self.source)(), begin: now, attempts: 0 };
+            let made = Made { request: (self.source)(), since: machine_nanos(), begin: now, attempts: 0 };
             self.begin(made, &mut begin);
         }
         while let Some(entry) = self.again.first_entry()
@@ -167,9 +178,9 @@ impl RunningLoad {
         !self.again.is_empty()
     }
 
-    fn begin(&mut self, mut made: Made, begin: &mut impl FnMut(&Request) -> DistributedId) {
+    fn begin(&mut self, mut made: Made, begin: &mut impl FnMut(&Request, u64) -> DistributedId) {
         made.attempts += 1;
-        let id = begin(&made.request);
+        let id = begin(&made.request, made.since);
         self.under_way.insert(id, made);
     }
 
@@ -194,10 +205,10 @@ impl RunningLoad {
         None
     }
 
-    /// Returns what has become of all, if it is over.
-    pub(super) fn report(&self, now: Instant) -> Option<LoadReport> {
+    /// Returns what has become of all, if it is over. `waited` is how many have waited at the worker, since ever.
+    pub(super) fn report(&self, now: Instant, waited: u64) -> Option<LoadReport> {
         let is_over = now >= self.until && self.under_way.is_empty() && self.again.is_empty();
-        is_over.then(|| self.report.clone())
+        is_over.then(|| LoadReport { waited: waited - self.waited_before, ..self.report.clone() })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
-use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
+use ensilo::{AbortReason, Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
 
 use super::notes::{Found, FoundPart, Notes};
 use super::program::Program;
@@ -379,6 +379,11 @@ fn refusal_by_part(error: &Error, session: &mut Session) -> Refusal {
 /// Returns what a participant says of an error.
 fn refusal(error: &Error) -> Refusal {
     let reason = match error {
+        Error::Aborted(abort)
+            if matches!(abort.reason(), AbortReason::PreparedLock | AbortReason::PreparedRead) =>
+        {
+            RefusalReason::Held
+        }
         Error::Aborted(abort) if abort.reason().is_retryable() => RefusalReason::Conflict,
         Error::OutOfMemory(_) | Error::TooManyTransactions => RefusalReason::Shortage,
         _ => RefusalReason::Rejected,

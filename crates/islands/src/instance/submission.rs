@@ -15,8 +15,8 @@ pub(crate) type Answer<T> = Box<dyn FnOnce(T) + Send>;
 
 /// What a worker is to do.
 pub(crate) enum Submission {
-    /// Begin a transaction.
-    Transaction(Request, Answer<Outcome>),
+    /// Begin a transaction, which was first begun [then](super::machine_nanos).
+    Transaction(Request, u64, Answer<Outcome>),
     /// Make transactions itself.
     Load(Load, Answer<ensilo::Result<LoadReport>>),
     /// Make no decisions that others take part in, and say when all are carried out.
@@ -41,7 +41,9 @@ impl Submission {
     /// Returns what a client orders.
     pub(super) fn of(order: Order, replier: Replier) -> Self {
         match order {
-            Order::Begin(request) => Submission::Transaction(request, replier.answer(Reply::Ended)),
+            Order::Begin(request, since) => {
+                Submission::Transaction(request, since, replier.answer(Reply::Ended))
+            }
             Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
             Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
             Order::Resume => Submission::Resume,

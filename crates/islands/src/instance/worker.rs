@@ -20,7 +20,7 @@ use super::store::{InstanceStore, Recovered};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
-use crate::commit::{DistributedId, Failed, Io, Outcome, Request, Site, SiteId};
+use crate::commit::{DistributedId, Failed, Io, Outcome, Site, SiteId};
 
 /// How long a worker waits for others to end what is under way, when it is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -116,8 +116,8 @@ impl<P: Program> Worker<P> {
     /// Sleeps until something may have come.
     fn sleep(&mut self) {
         let has_attempts = self.load.as_ref().is_some_and(|(load, _)| load.has_attempts());
-        // Nobody says that there is room again in a channel.
-        let most = Idle::sleep_max(has_attempts || self.has_unsent);
+        // Nobody says that there is room again in a channel, or that something has ended at another worker.
+        let most = Idle::sleep_max(has_attempts || self.has_unsent || self.site.has_waiting());
         let clients = self.clients.iter_mut().flatten().map(ClientEnd::channel);
         let mut channels: Vec<&mut (dyn Waiting + 'static)> = self.links.channels().chain(clients).collect();
         let is_ready = wait_for_any(&mut channels, self.wake.begin_sleep(), most);
@@ -183,11 +183,6 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    fn begin(&mut self, request: &Request, now: Instant, answer: Answer<Outcome>) {
-        let id = self.site.begin(Io { store: &mut self.store, outbox: &mut self.links, now }, request);
-        self.answers.insert(id, answer);
-    }
-
     fn begin_load(&mut self, load: &Load, now: Instant, answer: Answer<ensilo::Result<LoadReport>>) {
         match self.running_load(load, now) {
             Ok(running) => self.load = Some((running, answer)),
@@ -200,14 +195,16 @@ impl<P: Program> Worker<P> {
             return Err(Error::rollback("the worker makes transactions already"));
         }
         let source = self.program.requests(self.own, &load.description)?;
-        RunningLoad::new(load, source, now).ok_or_else(|| Error::rollback("no clock can tell when that ends"))
+        RunningLoad::new(load, source, now, self.site.waited())
+            .ok_or_else(|| Error::rollback("no clock can tell when that ends"))
     }
 
     fn go_on_with_load(&mut self, now: Instant) {
         let Worker { site, store, links, load, .. } = self;
         let Some((running, _)) = load else { return };
-        running.begin_more(now, |request| site.begin(Io { store, outbox: links, now }, request));
-        if let Some(report) = running.report(now)
+        running
+            .begin_more(now, |request, since| site.begin(Io { store, outbox: links, now }, request, since));
+        if let Some(report) = running.report(now, site.waited())
             && let Some((_, answer)) = load.take()
         {
             answer(Ok(report));
@@ -252,7 +249,11 @@ impl<P: Program> Worker<P> {
 
     fn carry_out(&mut self, submission: Submission, now: Instant) -> Result<(), Failed> {
         match submission {
-            Submission::Transaction(request, answer) => self.begin(&request, now, answer),
+            Submission::Transaction(request, since, answer) => {
+                let io = Io { store: &mut self.store, outbox: &mut self.links, now };
+                let id = self.site.begin(io, &request, since);
+                self.answers.insert(id, answer);
+            }
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),

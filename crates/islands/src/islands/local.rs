@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
-use crate::commit::{Failed, Site, SiteId};
+use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
     Found, InstanceError, InstanceNumber, InstanceStore, Notes, Program, Recovered, Submission, Submitter,
     Wake, Worker,
@@ -175,11 +175,11 @@ fn prepare_workers<P: Program>(
     for part in &found.parts {
         tried_out.push(stores[0].0.try_out(part)?);
     }
-    let mut prepared = Vec::new();
+    let (mut prepared, ages) = (Vec::new(), Ages::default());
     for (worker, (mut store, wake)) in (0..).zip(stores) {
         let own = SiteId { instance: options.number.instance, worker };
         let recovered = store.recover(found, |id| id.coordinator.worker == worker)?;
-        let site = Site::new(own, found.incarnation, PATIENCE);
+        let site = Site::new(own, found.incarnation, ages.clone(), PATIENCE);
         prepared.push(Prepared { own, program: Arc::clone(program), site, store, wake, recovered });
     }
     Ok(prepared)

@@ -143,7 +143,7 @@ fn refuse_for_a_while(submissions: &Receiver<Submission>, reason: &str) -> bool 
 /// Answers that an instance is dead.
 fn refuse(submission: Submission, reason: &str) {
     match submission {
-        Submission::Transaction(_, answer) => {
+        Submission::Transaction(_, _, answer) => {
             let message = format!("the instance cannot be started again: {reason}");
             answer(Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message)));
         }

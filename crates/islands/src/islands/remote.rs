@@ -264,8 +264,8 @@ enum Turn {
 /// Returns what a submission orders, and who waits for that. What has to do with other instances goes by other ways.
 fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
     match submission {
-        Submission::Transaction(request, answer) => {
-            Some((Order::Begin(request), Waiting::Transaction(answer)))
+        Submission::Transaction(request, since, answer) => {
+            Some((Order::Begin(request, since), Waiting::Transaction(answer)))
         }
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
         Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),

@@ -148,7 +148,7 @@ fn a_part_that_was_not_prepared_or_was_undone_leaves_no_note() {
     insert_all(&opened, 0..4);
     let first = prepare(&mut opened.store, id(0), &part(ADD, 0)).unwrap();
     // It is in conflict with that.
-    assert_eq!(prepare(&mut opened.store, id(1), &part(ADD, 0)).unwrap_err().reason, RefusalReason::Conflict);
+    assert_eq!(prepare(&mut opened.store, id(1), &part(ADD, 0)).unwrap_err().reason, RefusalReason::Held);
     let undone = prepare(&mut opened.store, id(2), &part(ADD, 1)).unwrap();
     opened.store.abort(id(2), undone);
     // What it had read may be changed from here on.

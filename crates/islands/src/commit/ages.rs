@@ -1,0 +1,45 @@
+//! Who may wait for whom: the older one for the younger.
+//!
+//! A transaction that waits at one instance, and has parts elsewhere that are prepared, keeps others waiting. So it waits only where all parts that hold
+//! something are younger; otherwise it gives up, and is as old as before when it is tried again. A part is entered here before it holds anything.
+//! So in a circle of transactions that wait for each other every one would be older than the next. Some time each is the oldest of all that
+//! are under way, waits wherever it has to, and is not passed over.
+//!
+//! One that holds nothing elsewhere may wait for anybody: nobody waits for it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::id::DistributedId;
+
+/// When a transaction was first begun, by a clock that all instances share, and which one of those begun then. The smaller one is older.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Age {
+    pub(super) since: u64,
+    pub(super) id: DistributedId,
+}
+
+/// The ages of all parts that hold something at an instance; all of its sites have the same.
+#[derive(Clone, Debug, Default)]
+pub struct Ages(Arc<Mutex<BTreeSet<Age>>>);
+
+impl Ages {
+    /// Notes a part that is about to hold something.
+    pub(super) fn enter(&self, age: Age) {
+        self.lock().insert(age);
+    }
+
+    /// Notes that a part holds nothing any more.
+    pub(super) fn leave(&self, age: Age) {
+        self.lock().remove(&age);
+    }
+
+    /// Returns whether a transaction may wait for whoever holds something here, also if it keeps others waiting.
+    pub(super) fn are_younger_than(&self, age: Age) -> bool {
+        self.lock().first().is_none_or(|oldest| *oldest > age)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Age>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
