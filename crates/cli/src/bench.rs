@@ -45,6 +45,8 @@ enum Workload {
     Micro(islands::MicroArguments),
     /// A bank on several instances (TPC-B 2.0)
     Tpcb(islands::TpcbArguments),
+    /// Order entry on several instances, which share the warehouses (TPC-C 5.11)
+    TpccIslands(islands::TpccIslandsArguments),
 }
 
 /// Runs the workload and writes its report to stdout.
@@ -58,13 +60,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
         Workload::Micro(micro) => return islands::run_micro(micro),
         Workload::Tpcb(tpcb) => return islands::run_tpcb(tpcb),
+        Workload::TpccIslands(tpcc) => return islands::run_tpcc(tpcc),
     };
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
         Workload::TpccHybrid(_) | Workload::Stock(_) => None,
         Workload::Tpce(_) | Workload::TpceHybrid(_) | Workload::Ycsb(_) => None,
-        Workload::Micro(_) | Workload::Tpcb(_) => None,
+        Workload::Micro(_) | Workload::Tpcb(_) | Workload::TpccIslands(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);

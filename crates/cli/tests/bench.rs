@@ -359,7 +359,7 @@ fn a_failure_of_the_database_is_reported() {
 
 #[test]
 fn help_shows_examples() {
-    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb", "micro", "tpcb"] {
+    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb", "micro", "tpcb", "tpcc-islands"] {
         let output = ensilo(&["bench", workload, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Examples:"), "{workload}");

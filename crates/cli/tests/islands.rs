@@ -65,6 +65,23 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
         &["tpcb", "--islands", "2", "--accounts", "1000", "--channel", "pipe"],
         &["tpcb", "--islands", "2", "--accounts", "1000", "--durable", "--width", "8"],
         &["tpcb", "--islands", "1", "--workers", "2", "--accounts", "1000"],
+        &["tpcc-islands", "--islands", "2", "--items", "100", "--customers", "10"],
+        &[
+            "tpcc-islands",
+            "--islands",
+            "2",
+            "--warehouses",
+            "5",
+            "--items",
+            "100",
+            "--customers",
+            "10",
+            "--multisite",
+            "100",
+            "--durable",
+            "--width",
+            "8",
+        ],
     ] {
         let report = expect_exit(0, &[&["bench"], run, &time].concat(), &[]);
         assert!(report.contains("the rows are consistent"), "{run:?}: {report}");

@@ -25,6 +25,9 @@ impl Share {
     /// One of 100.
     pub const ONE_OF_100: Self = Self { bound: (1 << 32) / 100, percent: 1.0 };
 
+    /// 15 of 100.
+    pub const FIFTEEN_OF_100: Self = Self { bound: (1 << 32) / 100 * 15, percent: 15.0 };
+
     /// A share in percent; `None` unless it is from 0 to 100.
     pub fn of_percent(percent: f64) -> Option<Self> {
         let bound = (percent / 100.0 * (1u64 << 32) as f64) as u64;

@@ -20,11 +20,13 @@ mod random;
 mod rows;
 mod schema;
 mod session;
+mod share;
 mod stock_level;
 mod tables;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod wire;
 mod workload;
 
 pub use arrangement::{Arrangement, FastIds, LockedPartitions, Split, Whole};
@@ -33,7 +35,7 @@ pub use input::CustomerChoice;
 pub(crate) use load::new_stock;
 pub use loaded::{Tpcc, TpccOf};
 pub(crate) use new_order::missing;
-pub use new_order::{LineInput, NewOrderInput, StockCounts};
+pub use new_order::{LineInput, NewOrderInput, Sold, StockCounts};
 pub use options::{
     DEFAULT_MIX, DISTRICTS, LINES_MAX, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice,
     parse_mix,
@@ -46,6 +48,7 @@ pub use schema::{
     Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,
 };
 pub use session::TpccSession;
+pub use share::{ElsewhereAnswer, ElsewherePart, PaymentSums, TpccShare};
 pub use stock_level::{StockLevelInput, StockLevelScratch};
 pub use tables::Tables;
 pub use terminal::{Entered, Terminal};

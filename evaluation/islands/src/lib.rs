@@ -1,4 +1,4 @@
-//! Workloads on several instances: the microbenchmark of the islands paper, and TPC-B.
+//! Workloads on several instances: the microbenchmark of the islands paper, TPC-B and TPC-C.
 //!
 //! # Source
 //! Islands (VLDB Journal) §3.2 and §3.3.
@@ -10,8 +10,10 @@ mod report;
 mod run;
 mod shares;
 mod tpcb;
+mod tpcc;
 
 pub use micro::{Micro, MicroOptions};
 pub use report::IslandsReport;
-pub use run::{RunError, RunOptions, Workload, run};
+pub use run::{Ask, RunError, RunOptions, Workload, run};
 pub use tpcb::{Tpcb, TpcbOptions};
+pub use tpcc::{TpccIslands, TpccIslandsOptions};

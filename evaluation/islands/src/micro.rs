@@ -14,7 +14,7 @@ use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
 use crate::parts::{from_bytes, local, open_or_create, request, site_share, to_bytes};
-use crate::run::Workload;
+use crate::run::{Ask, Workload};
 use crate::shares::{holder, share};
 
 /// Bytes of a row beside its key and its counter: a row has 250, as in the paper.
@@ -146,16 +146,12 @@ impl Workload for MicroOptions {
         starts.map(|from| local(&Part::Load(from, own.end.min(from + ROWS_AT_ONCE)))).collect()
     }
 
-    fn sums(&self) -> Vec<u8> {
-        to_bytes(&Part::Sum)
-    }
-
-    fn check(&self, sums: &[Vec<u8>], committed: u64) -> std::result::Result<(), String> {
-        let sum = sums
-            .iter()
-            .map(|sum| from_bytes::<u64>(sum))
-            .sum::<Result<u64>>()
-            .map_err(|error| error.to_string())?;
+    fn check(&self, instances: u16, committed: u64, ask: &mut Ask<'_>) -> std::result::Result<(), String> {
+        let mut sum = 0;
+        for instance in 0..instances {
+            let of_instance = ask(instance, to_bytes(&Part::Sum))?;
+            sum += from_bytes::<u64>(&of_instance).map_err(|error| error.to_string())?;
+        }
         let expected = if self.updates { committed * self.rows_per_transaction } else { 0 };
         if sum == expected { Ok(()) } else { Err(format!("{sum} updates are in the rows, not {expected}")) }
     }

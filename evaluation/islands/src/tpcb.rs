@@ -15,7 +15,7 @@ use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
 use crate::parts::{from_bytes, local, open_or_create, request, site_share, to_bytes};
-use crate::run::Workload;
+use crate::run::{Ask, Workload};
 use crate::shares::{holder, share};
 
 /// The tellers of a branch.
@@ -262,14 +262,11 @@ impl Workload for TpcbOptions {
         loads.into_iter().map(|load| local(&Part { load: Some(load), ..Part::default() })).collect()
     }
 
-    fn sums(&self) -> Vec<u8> {
-        to_bytes(&Part { sums: true, ..Part::default() })
-    }
-
-    fn check(&self, sums: &[Vec<u8>], committed: u64) -> std::result::Result<(), String> {
+    fn check(&self, instances: u16, committed: u64, ask: &mut Ask<'_>) -> std::result::Result<(), String> {
         let mut all = Sums::default();
-        for sums in sums {
-            let sums: Sums = from_bytes(sums).map_err(|error| error.to_string())?;
+        for instance in 0..instances {
+            let sums = ask(instance, to_bytes(&Part { sums: true, ..Part::default() }))?;
+            let sums: Sums = from_bytes(&sums).map_err(|error| error.to_string())?;
             all.branches += sums.branches;
             all.tellers += sums.tellers;
             all.accounts += sums.accounts;

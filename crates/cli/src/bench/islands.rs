@@ -1,13 +1,16 @@
-//! `ensilo bench micro` and `ensilo bench tpcb`: workloads on several instances.
+//! `ensilo bench micro`, `ensilo bench tpcb` and `ensilo bench tpcc-islands`: workloads on several instances.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo::Database;
+use ensilo_bench::tpcc::Scale;
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
-use ensilo_islands_bench::{Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, Workload, run};
+use ensilo_islands_bench::{
+    Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload, run,
+};
 
 use crate::interrupt;
 use crate::output::{complain, failed, say};
@@ -18,7 +21,7 @@ use crate::seconds::{seconds_of_run, seconds_within};
 enum IslandsFormat {
     /// Lines for people
     Text,
-    /// One JSON object for programs, as docs/bench-report.md describes it under `micro` and `tpcb`
+    /// One JSON object for programs, as docs/bench-report.md describes it under `micro`
     Json,
 }
 
@@ -87,6 +90,17 @@ Examples:
 
 Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
 
+const TPCC_EXAMPLES: &str = "\
+Examples:
+  ensilo bench tpcc-islands --islands core
+      An instance and a warehouse for each core, with the specification's shares of other warehouses.
+  ensilo bench tpcc-islands --islands one --workers 2
+      The same on one instance, which all cores share: to compare with.
+  ensilo bench tpcc-islands --islands 2 --warehouses 8 --multisite 100 --width 8
+      Every order and every payment has to do with two warehouses; each worker has 8 transactions under way.
+
+Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
+
 #[derive(Debug, Args)]
 #[command(after_help = MICRO_EXAMPLES)]
 pub(super) struct MicroArguments {
@@ -129,6 +143,30 @@ pub(super) struct TpcbArguments {
     multisite: u8,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = TPCC_EXAMPLES)]
+pub(super) struct TpccIslandsArguments {
+    #[command(flatten)]
+    islands: IslandsArguments,
+
+    /// How many warehouses there are at all instances together [default: one for each worker]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=10_000))]
+    warehouses: Option<u16>,
+
+    /// Items, hence stocks of a warehouse
+    #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.items, value_parser = value_parser!(u32).range(1..=100_000))]
+    items: u32,
+
+    /// Customers of a district, and as many orders that it is loaded with
+    #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.customers, value_parser = value_parser!(u16).range(1..=3_000))]
+    customers: u16,
+
+    /// How many of a hundred orders and payments have to do with another warehouse [default: what the specification says, one item
+    /// and 15 payments of a hundred]
+    #[arg(long, value_name = "PERCENT", value_parser = value_parser!(u8).range(0..=100))]
+    multisite: Option<u8>,
+}
+
 /// The process of an instance; its standard input is the socket to the program that has started it
 #[derive(Debug, Args)]
 pub(crate) struct InstanceArguments {
@@ -140,6 +178,7 @@ pub(crate) struct InstanceArguments {
 enum InstanceProgram {
     Micro,
     Tpcb,
+    TpccIslands,
 }
 
 /// Runs an instance in this process.
@@ -147,6 +186,7 @@ pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
     let ended = match arguments.program {
         InstanceProgram::Micro => run_if_instance::<Micro>(Database::options),
         InstanceProgram::Tpcb => run_if_instance::<Tpcb>(Database::options),
+        InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(Database::options),
     };
     ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
 }
@@ -167,6 +207,16 @@ pub(super) fn run_tpcb(arguments: &TpcbArguments) -> ExitCode {
     let options = |workers| TpcbOptions {
         branches: branches.unwrap_or(workers),
         accounts: *accounts,
+        multisite_percent: *multisite,
+    };
+    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+pub(super) fn run_tpcc(arguments: &TpccIslandsArguments) -> ExitCode {
+    let TpccIslandsArguments { islands, warehouses, items, customers, multisite } = arguments;
+    let options = |workers: u64| TpccIslandsOptions {
+        warehouses: warehouses.unwrap_or(u16::try_from(workers).unwrap_or(u16::MAX)),
+        scale: Scale { items: *items, customers: *customers },
         multisite_percent: *multisite,
     };
     run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)

@@ -17,14 +17,14 @@ mod history;
 mod warehouse;
 
 use ensilo::Engine;
-#[cfg(test)]
 use ensilo::{Result as DatabaseResult, generic::ReadTransaction};
 
 use condition::Conditions;
-use history::HistorySums;
+pub(super) use history::HistorySums;
 
 use super::arrangement::Arrangement;
 use super::loaded::TpccOf;
+use super::options::Scale;
 use crate::database;
 use crate::driver::{Check, Division, Failure, Interrupt, View, parallel};
 
@@ -35,16 +35,16 @@ pub(super) fn check<A: Arrangement>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<Vec<Check>, Failure> {
-    let database = &tpcc.database;
+    let TpccOf { options, database, tables } = tpcc;
     database::make_fresh_snapshot(database)?;
     let sums = if A::Engine::SNAPSHOTS {
-        database.read_stale(|tx| HistorySums::collect(tpcc, tx))
+        database.read_stale(|tx| HistorySums::collect(tables, options, tx))
     } else {
-        database.transact(|tx| HistorySums::collect(tpcc, tx))
+        database.transact(|tx| HistorySums::collect(tables, options, tx))
     }?;
-    let warehouses = u64::from(tpcc.options.warehouses);
+    let warehouses = u64::from(options.warehouses);
     let division = Division {
-        workers: tpcc.options.workers,
+        workers: options.workers,
         tasks: warehouses,
         stage: "checking consistency",
         total: warehouses,
@@ -53,9 +53,9 @@ pub(super) fn check<A: Arrangement>(
     let parts = parallel(division, view, interrupt, |task, reporter| {
         let warehouse = task as u16 + 1;
         let conditions = if A::Engine::SNAPSHOTS {
-            database.read_stale(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
+            database.read_stale(|tx| warehouse::check(tables, options.scale, tx, warehouse, &sums))
         } else {
-            database.transact(|tx| warehouse::check(tpcc, tx, warehouse, &sums))
+            database.transact(|tx| warehouse::check(tables, options.scale, tx, warehouse, &sums))
         }?;
         reporter.advance(1)?;
         Ok(conditions)
@@ -65,16 +65,28 @@ pub(super) fn check<A: Arrangement>(
     Ok(whole.into_checks(A::HAS_FAST_IDS))
 }
 
+/// Checks one warehouse, where `sums` are those of all.
+pub(super) fn check_warehouse<'t, A: Arrangement>(
+    tables: &A,
+    scale: Scale,
+    tx: &mut impl ReadTransaction<'t, A::Engine>,
+    warehouse: u16,
+    sums: &HistorySums,
+) -> DatabaseResult<Vec<Check>> {
+    Ok(warehouse::check(tables, scale, tx, warehouse, sums)?.into_checks(A::HAS_FAST_IDS))
+}
+
 /// Checks every warehouse in one transaction.
 #[cfg(test)]
 pub(super) fn check_in<'t, A: Arrangement>(
     tpcc: &TpccOf<A>,
     tx: &mut impl ReadTransaction<'t, A::Engine>,
 ) -> DatabaseResult<Vec<Check>> {
-    let sums = HistorySums::collect(tpcc, tx)?;
+    let TpccOf { options, tables, .. } = tpcc;
+    let sums = HistorySums::collect(tables, options, tx)?;
     let mut conditions = Conditions::new();
-    for warehouse in 1..=tpcc.options.warehouses {
-        conditions.add(warehouse::check(tpcc, tx, warehouse, &sums)?);
+    for warehouse in 1..=options.warehouses {
+        conditions.add(warehouse::check(tables, options.scale, tx, warehouse, &sums)?);
     }
     Ok(conditions.into_checks(A::HAS_FAST_IDS))
 }

@@ -8,6 +8,7 @@
 
 use ensilo::generic::Transaction;
 use ensilo::{Columns, Engine, Result, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -15,15 +16,17 @@ use super::new_order::missing;
 use super::options::{DISTRICTS, LINES_MAX};
 use super::schema::{Customer, Money, NewOrder, Order, OrderLine};
 use super::tables::Tables;
+use super::wire;
 
 /// What the terminal enters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeliveryInput {
     /// The warehouse.
     pub warehouse: u16,
     /// Who carries the orders.
     pub carrier: u8,
     /// When.
+    #[serde(with = "wire::micros")]
     pub date: Timestamp,
 }
 

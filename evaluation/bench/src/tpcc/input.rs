@@ -1,9 +1,11 @@
 //! What terminals enter: random choices that several transactions make alike.
 
 use ensilo::Text;
+use serde::{Deserialize, Serialize};
 
 use super::options::{DISTRICTS, Scale, WarehouseChoice};
 use super::random::{LAST_NAMES, NuRand, Strings};
+use super::wire;
 use crate::mix::Share;
 use crate::random::Random;
 
@@ -16,15 +18,16 @@ pub(super) struct Inputs<'a> {
     pub(super) scale: Scale,
     pub(super) warehouses: u16,
     pub(super) remote_items: Share,
+    pub(super) remote_customers: Share,
 }
 
 /// A customer as a terminal names it: clause 2.5.1.2 has 60 of 100 by last name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum CustomerChoice {
     /// By number.
     Number(u16),
     /// By last name.
-    LastName(Text<16>),
+    LastName(#[serde(with = "wire::text")] Text<16>),
 }
 
 impl Inputs<'_> {
@@ -55,6 +58,12 @@ impl Inputs<'_> {
     #[inline]
     pub(super) fn is_remote_item(&mut self) -> bool {
         self.remote_items.draw(self.random)
+    }
+
+    /// Whether a payment is by a customer of another warehouse.
+    #[inline]
+    pub(super) fn is_remote_customer(&mut self) -> bool {
+        self.remote_customers.draw(self.random)
     }
 
     /// An item's number.
@@ -167,7 +176,8 @@ mod tests {
             nu_rand: &nu_rand,
             scale: Scale::SPECIFICATION,
             warehouses: 3,
-            remote_items: Share::of_percent(1.0).unwrap(),
+            remote_items: Share::ONE_OF_100,
+            remote_customers: Share::FIFTEEN_OF_100,
         };
         let others: BTreeSet<u16> = (0..1_000).map(|_| inputs.other_warehouse(2)).collect();
         assert!(others.into_iter().eq([1, 3]));

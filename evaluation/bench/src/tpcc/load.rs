@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use ensilo::generic::{Database, Transaction};
-use ensilo::{Decimal, Result, Text, Timestamp};
+use ensilo::{Decimal, Engine, Error, Result, Text, Timestamp};
 
 use super::arrangement::Arrangement;
 use super::options::{DISTRICTS, Scale, TpccOptions};
@@ -44,19 +44,37 @@ pub(super) fn load<A: Arrangement>(
         unit: "rows",
     };
     parallel(division, view, interrupt, |task, reporter| {
-        let mut loader = Loader {
-            database,
-            tables,
-            scale: options.scale,
-            nu_rand,
-            now: Timestamp::now(),
-            random: Random::for_stream(options.seed, task),
-            strings: Strings::default(),
-            reporter,
-        };
-        loader.load(&tasks[task as usize])
+        let mut transactions = ManyTransactions { database, reporter };
+        Loader::new(tables, options, nu_rand, task).load(&tasks[task as usize], &mut transactions)
     })?;
     Ok(())
+}
+
+/// Returns how many tasks there are in filling tables, by number from 0 on.
+pub(super) fn task_count(warehouses: u16, scale: Scale) -> u64 {
+    tasks(warehouses, scale).len() as u64
+}
+
+/// Returns the warehouse that a task is of; `None` for the items, which are of all.
+pub(super) fn warehouse_of_task(warehouses: u16, scale: Scale, task: u64) -> Option<u16> {
+    match tasks(warehouses, scale)[task as usize] {
+        Task::Items(_) => None,
+        Task::Warehouse(warehouse) | Task::Stocks(warehouse, _) | Task::District(warehouse, _) => {
+            Some(warehouse)
+        }
+    }
+}
+
+/// Carries one task out in a transaction.
+pub(super) fn load_task<A: Arrangement>(
+    tx: &mut Transaction<'_, A::Engine>,
+    tables: &A,
+    options: &TpccOptions,
+    task: u64,
+) -> Result<()> {
+    let (for_load, _) = NuRand::of_seed(options.seed);
+    let tasks = tasks(options.warehouses, options.scale);
+    Loader::new(tables, options, for_load, task).load(&tasks[task as usize], &mut OneTransaction(tx))
 }
 
 /// A part of the database.
@@ -69,12 +87,12 @@ enum Task {
 }
 
 impl Task {
-    /// Rows of the task but for order lines, of which there is a random number.
+    /// Rows of the task as they are counted: a customer with their history is one, and an order with its lines.
     fn rows(&self, scale: Scale) -> u64 {
         match self {
             Self::Items(items) | Self::Stocks(_, items) => u64::from(items.end() - items.start() + 1),
             Self::Warehouse(_) => 1,
-            Self::District(..) => 3 * u64::from(scale.customers) + 1,
+            Self::District(..) => 2 * u64::from(scale.customers) + 1,
         }
     }
 }
@@ -94,59 +112,125 @@ fn ranges(last: u32, len: u32) -> impl Iterator<Item = RangeInclusive<u32>> {
     (0..last.div_ceil(len)).map(move |piece| piece * len + 1..=last.min((piece + 1) * len))
 }
 
-/// A thread at work on one task.
+/// In which transactions rows are inserted.
+trait Transactions<E: Engine> {
+    type Error: From<Error>;
+
+    /// Calls `insert`, which inserts so many rows.
+    fn run(
+        &mut self,
+        rows: u64,
+        insert: &mut dyn FnMut(&mut Transaction<'_, E>) -> Result<()>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// In one for each call.
+struct ManyTransactions<'a, E: Engine> {
+    database: &'a Database<E>,
+    reporter: &'a Reporter<'a>,
+}
+
+impl<E: Engine> Transactions<E> for ManyTransactions<'_, E> {
+    type Error = Failure;
+
+    fn run(
+        &mut self,
+        rows: u64,
+        insert: &mut dyn FnMut(&mut Transaction<'_, E>) -> Result<()>,
+    ) -> Result<(), Failure> {
+        database::load_request(self.database).transact(|tx| insert(tx))?;
+        self.reporter.advance(rows)?;
+        Ok(())
+    }
+}
+
+/// In this one.
+struct OneTransaction<'a, 't, E: Engine>(&'a mut Transaction<'t, E>);
+
+impl<E: Engine> Transactions<E> for OneTransaction<'_, '_, E> {
+    type Error = Error;
+
+    fn run(&mut self, _: u64, insert: &mut dyn FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
+        insert(self.0)
+    }
+}
+
+/// What makes and inserts the rows of one task.
 struct Loader<'a, A: Arrangement> {
-    database: &'a Database<A::Engine>,
     tables: &'a A,
     scale: Scale,
     nu_rand: NuRand,
     now: Timestamp,
     random: Random,
     strings: Strings,
-    reporter: &'a Reporter<'a>,
 }
 
-impl<A: Arrangement> Loader<'_, A> {
-    fn load(&mut self, task: &Task) -> Result<(), Failure> {
-        match *task {
-            Task::Items(ref items) => self.in_batches(items, BATCH_ROWS, Self::insert_item),
-            Task::Warehouse(warehouse) => {
-                self.in_batches(&(1..=1), 1, |loader, tx, _| loader.insert_warehouse(tx, warehouse))
-            }
-            Task::Stocks(warehouse, ref items) => self
-                .in_batches(items, BATCH_ROWS, |loader, tx, item| loader.insert_stock(tx, warehouse, item)),
-            Task::District(warehouse, district) => self.load_district(warehouse, district),
+impl<'a, A: Arrangement> Loader<'a, A> {
+    fn new(tables: &'a A, options: &TpccOptions, nu_rand: NuRand, task: u64) -> Self {
+        Loader {
+            tables,
+            scale: options.scale,
+            nu_rand,
+            now: Timestamp::now(),
+            random: Random::for_stream(options.seed, task),
+            strings: Strings::default(),
         }
     }
 
-    /// Calls `insert` for every number, in transactions of `batch` numbers.
-    fn in_batches(
+    fn load<T: Transactions<A::Engine>>(
         &mut self,
+        task: &Task,
+        transactions: &mut T,
+    ) -> Result<(), T::Error> {
+        match *task {
+            Task::Items(ref items) => self.in_batches(transactions, items, BATCH_ROWS, Self::insert_item),
+            Task::Warehouse(warehouse) => self.in_batches(transactions, &(1..=1), 1, |loader, tx, _| {
+                loader.insert_warehouse(tx, warehouse)
+            }),
+            Task::Stocks(warehouse, ref items) => {
+                self.in_batches(transactions, items, BATCH_ROWS, |loader, tx, item| {
+                    loader.insert_stock(tx, warehouse, item)
+                })
+            }
+            Task::District(warehouse, district) => self.load_district(transactions, warehouse, district),
+        }
+    }
+
+    /// Calls `insert` for every number, `batch` numbers at a time.
+    fn in_batches<T: Transactions<A::Engine>>(
+        &mut self,
+        transactions: &mut T,
         numbers: &RangeInclusive<u32>,
         batch: u32,
         mut insert: impl FnMut(&mut Self, &mut Transaction<'_, A::Engine>, u32) -> Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), T::Error> {
         let offset = numbers.start() - 1;
         for piece in ranges(numbers.end() - offset, batch) {
             let (first, last) = (piece.start() + offset, piece.end() + offset);
-            let request = database::load_request(self.database);
-            request.transact(|tx| (first..=last).try_for_each(|number| insert(self, tx, number)))?;
-            self.reporter.advance(u64::from(last - first + 1))?;
+            transactions.run(u64::from(last - first + 1), &mut |tx| {
+                (first..=last).try_for_each(|number| insert(self, tx, number))
+            })?;
         }
         Ok(())
     }
 
-    fn load_district(&mut self, warehouse: u16, district: u8) -> Result<(), Failure> {
-        self.in_batches(&(1..=1), 1, |loader, tx, _| loader.insert_district(tx, warehouse, district))?;
+    fn load_district<T: Transactions<A::Engine>>(
+        &mut self,
+        transactions: &mut T,
+        warehouse: u16,
+        district: u8,
+    ) -> Result<(), T::Error> {
+        self.in_batches(transactions, &(1..=1), 1, |loader, tx, _| {
+            loader.insert_district(tx, warehouse, district)
+        })?;
         let customers = u32::from(self.scale.customers);
-        self.in_batches(&(1..=customers), BATCH_ROWS / 2, |loader, tx, number| {
+        self.in_batches(transactions, &(1..=customers), BATCH_ROWS / 2, |loader, tx, number| {
             loader.insert_customer(tx, warehouse, district, number as u16)
         })?;
-        self.reporter.advance(u64::from(customers))?;
         // Clause 4.3.3.1: the customers of the orders are a random permutation of all.
         let mut permutation: Vec<u16> = (1..=self.scale.customers).collect();
         self.random.shuffle(&mut permutation);
-        self.in_batches(&(1..=customers), BATCH_ROWS / 10, |loader, tx, order| {
+        self.in_batches(transactions, &(1..=customers), BATCH_ROWS / 10, |loader, tx, order| {
             loader.insert_order(tx, warehouse, district, order, permutation[order as usize - 1])
         })
     }
@@ -373,7 +457,7 @@ mod tests {
     fn tasks_cover_the_specifications_rows() {
         let rows: u64 =
             tasks(2, Scale::SPECIFICATION).iter().map(|task| task.rows(Scale::SPECIFICATION)).sum();
-        // Items; by warehouse itself, its stocks, ten districts with customers, their history and orders.
-        assert_eq!(rows, 100_000 + 2 * (1 + 100_000 + 10 * (1 + 3 * 3_000)));
+        // Items; by warehouse itself, its stocks, ten districts with customers and orders.
+        assert_eq!(rows, 100_000 + 2 * (1 + 100_000 + 10 * (1 + 2 * 3_000)));
     }
 }

@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use ensilo::generic::Transaction;
 use ensilo::{Columns, Engine, Error, Result, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -11,12 +12,13 @@ use super::options::LINES_MAX;
 use super::random::ORIGINAL;
 use super::schema::{Customer, District, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse};
 use super::tables::Tables;
+use super::wire;
 
 /// An item number that is never used: clause 2.4.1.5 rolls back 1 of 100 orders by it.
 const UNUSED_ITEM: u32 = u32::MAX;
 
 /// What the terminal enters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewOrderInput {
     /// The warehouse.
     pub warehouse: u16,
@@ -25,6 +27,7 @@ pub struct NewOrderInput {
     /// The customer.
     pub customer: u16,
     /// When it is entered.
+    #[serde(with = "wire::micros")]
     pub entered: Timestamp,
     lines: [LineInput; LINES_MAX],
     line_count: usize,
@@ -33,7 +36,7 @@ pub struct NewOrderInput {
 }
 
 /// A line of an order as it is entered.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct LineInput {
     /// The item, maybe one that there is not.
     pub item: u32,
@@ -110,8 +113,67 @@ pub struct StockCounts {
 /// What a sale reads of a stock; which of the ten texts is the district's to say.
 struct StockSold {
     counts: StockCounts,
-    dist_info: Text<24>,
-    is_original: bool,
+    sold: Sold,
+}
+
+/// What an order gets to know of a stock that was sold to it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Sold {
+    #[serde(with = "wire::text")]
+    pub(super) dist_info: Text<24>,
+    pub(super) is_original: bool,
+}
+
+/// The lines of an order whose stocks are not in this database, and were sold before.
+pub(super) trait SoldElsewhere {
+    /// Whether there are any.
+    fn has_any(&self) -> bool;
+
+    /// What was sold for the line at this place, if its stock is elsewhere.
+    fn of_line(&self, at: usize) -> Option<Sold>;
+}
+
+/// All stocks are here.
+struct NothingElsewhere;
+
+impl SoldElsewhere for NothingElsewhere {
+    #[inline]
+    fn has_any(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn of_line(&self, _: usize) -> Option<Sold> {
+        None
+    }
+}
+
+/// Takes a line's quantity from its stock, for an order of `home` and `district`.
+#[inline]
+fn sell_one<'t, E: Engine>(
+    found: &FoundStock<'_, 't, E>,
+    line: &LineInput,
+    (home, district): (u16, u8),
+    tx: &mut Transaction<'t, E>,
+) -> Result<Sold> {
+    let StockSold { counts, sold } = read_stock(found, district, tx)?;
+    found.set(tx, counts.after_sale(line, home))?;
+    Ok(sold)
+}
+
+/// Takes the quantities of some lines from their stocks, for an order of `home` and `district` that is elsewhere.
+pub(super) fn sell_to_elsewhere<A: Arrangement>(
+    arrangement: &A,
+    tx: &mut Transaction<'_, A::Engine>,
+    home: (u16, u8),
+    lines: &[LineInput],
+) -> Result<Vec<Sold>> {
+    let sell = |line: &LineInput| {
+        let stocks = &arrangement.of(line.supply_warehouse).stocks;
+        let found = stocks.find(tx, (line.supply_warehouse, line.item))?.ok_or_else(missing)?;
+        sell_one(&found, line, home, tx)
+    };
+    lines.iter().map(sell).collect()
 }
 
 /// The columns that a sale reads, once for each district, and the choice among them.
@@ -142,8 +204,7 @@ macro_rules! stock_of_district {
                     let $columns { s_quantity, s_ytd, s_order_cnt, s_remote_cnt, $dist, s_data } = found.columns(tx)?;
                     Ok(StockSold {
                         counts: StockCounts { s_quantity, s_ytd, s_order_cnt, s_remote_cnt },
-                        dist_info: $dist,
-                        is_original: is_original(s_data.as_bytes()),
+                        sold: Sold { dist_info: $dist, is_original: is_original(s_data.as_bytes()) },
                     })
                 })+
                 _ => unreachable!("a warehouse has ten districts"),
@@ -260,6 +321,16 @@ impl NewOrderInput {
         arrangement: &A,
         tx: &mut Transaction<'t, A::Engine>,
     ) -> Result<NewOrderOutput> {
+        self.run_with(arrangement, tx, &NothingElsewhere)
+    }
+
+    /// Does the same where stocks of some lines are elsewhere, and these have been sold.
+    pub(super) fn run_with<'t, A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'t, A::Engine>,
+        elsewhere: &impl SoldElsewhere,
+    ) -> Result<NewOrderOutput> {
         let tables = arrangement.of(self.warehouse);
         let warehouse =
             tables.warehouses.get_columns::<WarehouseTax>(tx, self.warehouse)?.ok_or_else(missing)?;
@@ -277,7 +348,7 @@ impl NewOrderInput {
             (district.d_tax, district.d_next_o_id)
         };
         self.insert_order(tables, tx, order)?;
-        let sum = self.sell(arrangement, tx, order)?;
+        let sum = self.sell(arrangement, tx, order, elsewhere)?;
         Ok(NewOrderOutput {
             order,
             customer_last: customer.c_last,
@@ -306,19 +377,24 @@ impl NewOrderInput {
         arrangement: &A,
         tx: &mut Transaction<'t, A::Engine>,
         order: u32,
+        elsewhere: &impl SoldElsewhere,
     ) -> Result<Money> {
         let tables = arrangement.of(self.warehouse);
         let prices = self.read_items(tables, tx)?;
-        let stocks = self.find_stocks(arrangement, tx)?;
+        let stocks = self.find_stocks(arrangement, tx, elsewhere)?;
         let mut sum = Money::default();
         for (at, line) in self.lines().iter().enumerate() {
             // Clause 2.4.2.3: the order is rolled back when its last line turns out to be of an unused item.
             let Some(item) = &prices[at] else { return Err(Error::user(UnusedItem)) };
-            let found: &FoundStock<'_, 't, A::Engine> = stocks[at].as_ref().ok_or_else(missing)?;
-            let stock = read_stock(found, self.district, tx)?;
-            found.set(tx, stock.counts.after_sale(line, self.warehouse))?;
-            black_box(item.is_original && stock.is_original);
-            let row = self.line(at, order, item.price, stock.dist_info);
+            let sold = match elsewhere.of_line(at) {
+                Some(sold) => sold,
+                None => {
+                    let found: &FoundStock<'_, 't, A::Engine> = stocks[at].as_ref().ok_or_else(missing)?;
+                    sell_one(found, line, (self.warehouse, self.district), tx)?
+                }
+            };
+            black_box(item.is_original && sold.is_original);
+            let row = self.line(at, order, item.price, sold.dist_info);
             tables.order_lines.insert(tx, &row)?;
             sum += row.ol_amount;
         }
@@ -330,16 +406,20 @@ impl NewOrderInput {
         &self,
         arrangement: &'h A,
         tx: &mut Transaction<'t, A::Engine>,
+        elsewhere: &impl SoldElsewhere,
     ) -> Result<FoundStocks<'h, 't, A::Engine>> {
         let home = arrangement.of(self.warehouse);
         let mut stocks = [const { None }; LINES_MAX];
-        if !A::IS_SPLIT {
+        if !A::IS_SPLIT && !elsewhere.has_any() {
             let keys = self.lines.map(|line| (line.supply_warehouse, line.item));
             home.stocks.find_many(tx, &keys[..self.line_count], |at, found| stocks[at] = found)?;
             return Ok(stocks);
         }
         let (mut keys, mut places, mut count) = ([(0, 0); LINES_MAX], [0; LINES_MAX], 0);
         for (at, line) in self.lines().iter().enumerate() {
+            if elsewhere.of_line(at).is_some() {
+                continue;
+            }
             let (tables, key) = (arrangement.of(line.supply_warehouse), (line.supply_warehouse, line.item));
             if std::ptr::eq(tables, home) {
                 (keys[count], places[count]) = (key, at);

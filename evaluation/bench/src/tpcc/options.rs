@@ -1,6 +1,6 @@
 //! What a TPC-C run can be asked for.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::mix::{Mix, MixError, Share};
 
@@ -38,6 +38,8 @@ pub struct TpccOptions {
     pub warehouse_choice: WarehouseChoice,
     /// The share of an order's items that come from another warehouse; clause 2.4.1.5 wants 1 of 100.
     pub remote_items: Share,
+    /// The share of payments by customers of another warehouse; clause 2.5.1.2 wants 15 of 100.
+    pub remote_customers: Share,
     /// Into how many partitions tables are split by warehouse where they are split, from 1 to as many as there are warehouses; `None` for
     /// as many.
     pub partitions: Option<u16>,
@@ -48,7 +50,7 @@ pub struct TpccOptions {
 }
 
 /// Rows per warehouse and items; the specification's unless a test wants fewer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scale {
     /// Items, hence stocks of a warehouse.
     pub items: u32,
@@ -108,6 +110,7 @@ impl TpccOptions {
             read_only: ReadOnly::default(),
             warehouse_choice: WarehouseChoice::default(),
             remote_items: Share::ONE_OF_100,
+            remote_customers: Share::FIFTEEN_OF_100,
             partitions: None,
             seed: 1,
             workers,

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use ensilo::generic::ReadTransaction;
 use ensilo::{Columns, Result, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::arrangement::Arrangement;
 use super::customer::customer_number;
@@ -13,7 +14,7 @@ use super::new_order::missing;
 use super::schema::{Customer, Money, Order, OrderLine};
 
 /// What the terminal enters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderStatusInput {
     /// The customer's warehouse.
     pub warehouse: u16,

@@ -1,9 +1,11 @@
 //! Payment: a customer pays, and district, warehouse and history tell of it (clause 2.5).
 
 use std::fmt::Write;
+use std::hint::black_box;
 
 use ensilo::generic::Transaction;
 use ensilo::{Columns, Engine, Result, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::arrangement::Arrangement;
 use super::customer::customer_number;
@@ -11,9 +13,10 @@ use super::input::{CustomerChoice, Inputs};
 use super::new_order::missing;
 use super::schema::{Customer, District, History, Money, Rate, Warehouse};
 use super::tables::Tables;
+use super::wire;
 
 /// What the terminal enters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaymentInput {
     /// The warehouse that is paid through.
     pub warehouse: u16,
@@ -26,8 +29,10 @@ pub struct PaymentInput {
     /// The customer.
     pub customer: CustomerChoice,
     /// What is paid.
+    #[serde(with = "wire::scaled")]
     pub amount: Money,
     /// When.
+    #[serde(with = "wire::micros")]
     pub date: Timestamp,
 }
 
@@ -109,14 +114,13 @@ struct CustomerNotes {
 }
 
 impl PaymentInput {
-    /// Draws a payment through `warehouse` (clause 2.5.1): 15 of 100 are by customers of another warehouse.
+    /// Draws a payment through `warehouse` (clause 2.5.1).
     pub(super) fn draw(inputs: &mut Inputs<'_>, warehouse: u16, date: Timestamp) -> Self {
         let district = inputs.district();
-        let is_home = inputs.random.percent(85);
-        let (customer_warehouse, customer_district) = if is_home {
-            (warehouse, district)
-        } else {
+        let (customer_warehouse, customer_district) = if inputs.is_remote_customer() {
             (inputs.other_warehouse(warehouse), inputs.district())
+        } else {
+            (warehouse, district)
         };
         Self {
             warehouse,
@@ -153,21 +157,54 @@ impl PaymentInput {
         tx: &mut Transaction<'_, A::Engine>,
         numbers: &mut Vec<u16>,
     ) -> Result<PaymentOutput> {
-        let (tables, of_customer) = (arrangement.of(self.warehouse), arrangement.of(self.customer_warehouse));
+        let tables = arrangement.of(self.warehouse);
         let warehouse = self.pay_warehouse(tables, tx)?;
         let district = self.pay_district(tables, tx)?;
-        let number = customer_number(
-            &self.customer,
-            self.customer_warehouse,
-            self.customer_district,
-            of_customer,
-            tx,
-            numbers,
-        )?;
-        let (customer, notes) = self.pay_customer(of_customer, tx, number)?;
+        let (number, customer, notes) = self.pay_by_customer(arrangement, tx, numbers)?;
         let row = self.history(number, &warehouse.w_name, &district.d_name);
         tables.history.insert(tx, &row)?;
         Ok(PaymentOutput { shown: (warehouse, district, customer, notes) })
+    }
+
+    /// The part of the transaction that is of the customer's warehouse. Returns the customer's number.
+    pub(super) fn run_customer<A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'_, A::Engine>,
+    ) -> Result<u16> {
+        let (number, customer, notes) = self.pay_by_customer(arrangement, tx, &mut Vec::new())?;
+        black_box((customer, notes));
+        Ok(number)
+    }
+
+    /// The part of the transaction that is not of the customer's warehouse, with the customer's number.
+    pub(super) fn run_but_customer<A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'_, A::Engine>,
+        number: u16,
+    ) -> Result<()> {
+        let tables = arrangement.of(self.warehouse);
+        let warehouse = self.pay_warehouse(tables, tx)?;
+        let district = self.pay_district(tables, tx)?;
+        let row = self.history(number, &warehouse.w_name, &district.d_name);
+        tables.history.insert(tx, &row)?;
+        black_box((warehouse, district));
+        Ok(())
+    }
+
+    #[inline]
+    fn pay_by_customer<A: Arrangement>(
+        &self,
+        arrangement: &A,
+        tx: &mut Transaction<'_, A::Engine>,
+        numbers: &mut Vec<u16>,
+    ) -> Result<(u16, CustomerPaid, Option<Text<500>>)> {
+        let (warehouse, district) = (self.customer_warehouse, self.customer_district);
+        let tables = arrangement.of(warehouse);
+        let number = customer_number(&self.customer, warehouse, district, tables, tx, numbers)?;
+        let (customer, notes) = self.pay_customer(tables, tx, number)?;
+        Ok((number, customer, notes))
     }
 
     fn pay_warehouse<E: Engine>(

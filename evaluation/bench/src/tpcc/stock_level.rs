@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ensilo::generic::ReadTransaction;
 use ensilo::{Columns, Result};
+use serde::{Deserialize, Serialize};
 
 use super::arrangement::Arrangement;
 use super::input::Inputs;
@@ -15,7 +16,7 @@ const ORDERS: u32 = 20;
 
 /// What the terminal enters. Clause 2.8.1.1 binds a terminal to one district; a worker stands for all terminals of its
 /// warehouses and draws one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StockLevelInput {
     /// The warehouse.
     pub warehouse: u16,

@@ -1,6 +1,7 @@
 //! What terminals enter: one worker's stream of requests, the same whatever database answers them.
 
 use ensilo::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::delivery::DeliveryInput;
 use super::input::{Homes, Inputs};
@@ -23,7 +24,7 @@ pub struct Terminal {
 }
 
 /// What is entered for one transaction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Entered {
     /// An order.
     NewOrder(NewOrderInput),
@@ -63,6 +64,7 @@ impl Terminal {
             scale: self.options.scale,
             warehouses: self.options.warehouses,
             remote_items: self.options.remote_items,
+            remote_customers: self.options.remote_customers,
         };
         match transaction {
             NEW_ORDER => Entered::NewOrder(NewOrderInput::draw(&mut inputs, warehouse, now)),

@@ -2,17 +2,20 @@
 
 use ensilo::generic::ReadTransaction;
 use ensilo::{Columns, Result};
+use serde::{Deserialize, Serialize};
 
 use crate::tpcc::arrangement::Arrangement;
-use crate::tpcc::loaded::TpccOf;
-use crate::tpcc::options::DISTRICTS;
+use crate::tpcc::options::{DISTRICTS, TpccOptions};
 use crate::tpcc::schema::{History, Money};
+use crate::tpcc::wire;
 
 /// Sums of `h_amount` by the district that was paid through and by the paying customer.
-#[derive(Debug)]
-pub(super) struct HistorySums {
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::tpcc) struct HistorySums {
     customers: usize,
+    #[serde(with = "wire::all_scaled")]
     by_district: Vec<Money>,
+    #[serde(with = "wire::all_scaled")]
     by_customer: Vec<Money>,
 }
 
@@ -29,21 +32,28 @@ struct Payment {
 
 impl HistorySums {
     /// Sums the whole history up.
-    pub(super) fn collect<'t, A: Arrangement>(
-        tpcc: &TpccOf<A>,
+    pub(in crate::tpcc) fn collect<'t, A: Arrangement>(
+        tables: &A,
+        options: &TpccOptions,
         tx: &mut impl ReadTransaction<'t, A::Engine>,
     ) -> Result<Self> {
-        let customers = usize::from(tpcc.options.scale.customers);
-        let districts = usize::from(tpcc.options.warehouses) * usize::from(DISTRICTS);
+        let customers = usize::from(options.scale.customers);
+        let districts = usize::from(options.warehouses) * usize::from(DISTRICTS);
         let mut sums = Self {
             customers,
             by_district: vec![Money::default(); districts],
             by_customer: vec![Money::default(); districts * customers],
         };
-        for tables in tpcc.tables.sets() {
+        for tables in tables.sets() {
             tables.history.scan().columns::<Payment>().for_each(tx, |_, payment| sums.add(&payment))?;
         }
         Ok(sums)
+    }
+
+    /// Adds what the history of another database says.
+    pub(in crate::tpcc) fn add_all(&mut self, other: &HistorySums) {
+        self.by_district.iter_mut().zip(&other.by_district).for_each(|(sum, more)| *sum += *more);
+        self.by_customer.iter_mut().zip(&other.by_customer).for_each(|(sum, more)| *sum += *more);
     }
 
     /// What was paid through a district.

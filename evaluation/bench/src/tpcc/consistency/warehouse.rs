@@ -7,30 +7,31 @@ use super::condition::Conditions;
 use super::district::CheckedDistrict;
 use super::history::HistorySums;
 use crate::tpcc::arrangement::Arrangement;
-use crate::tpcc::loaded::TpccOf;
-use crate::tpcc::options::DISTRICTS;
+use crate::tpcc::options::{DISTRICTS, Scale};
 use crate::tpcc::payment::WarehouseYtd;
 use crate::tpcc::schema::Money;
 
 /// Checks all conditions of one warehouse.
 pub(super) fn check<'t, A: Arrangement>(
-    tpcc: &TpccOf<A>,
+    tables: &A,
+    scale: Scale,
     tx: &mut impl ReadTransaction<'t, A::Engine>,
     warehouse: u16,
     history: &HistorySums,
 ) -> Result<Conditions> {
     let mut conditions = Conditions::new();
-    let tables = tpcc.tables.of(warehouse);
+    let all = tables;
+    let tables = all.of(warehouse);
     let mut district_ytd = Money::default();
     let mut history_sum = Money::default();
     for district in 1..=DISTRICTS {
-        let next_order = A::HAS_FAST_IDS.then(|| tpcc.tables.next_order(warehouse, district));
+        let next_order = A::HAS_FAST_IDS.then(|| all.next_order(warehouse, district));
         let checked = CheckedDistrict {
             tables,
             warehouse,
             district,
             next_order,
-            scale: tpcc.options.scale,
+            scale,
             history,
             conditions: &mut conditions,
         };

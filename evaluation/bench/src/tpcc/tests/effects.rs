@@ -27,6 +27,7 @@ fn with_inputs<R>(tpcc: &Tpcc, draw: impl FnOnce(&mut Inputs<'_>) -> R) -> R {
         scale: options.scale,
         warehouses: options.warehouses,
         remote_items: options.remote_items,
+        remote_customers: options.remote_customers,
     })
 }
 
