@@ -56,6 +56,13 @@ pub enum Workload {
         /// For TPC-E-hybrid, the percent of the customers whose accounts an AssetEval looks at.
         asset_eval_percent: Option<u32>,
     },
+    /// A workload on several instances, which have the workers together.
+    Islands {
+        /// What `ensilo bench` calls it.
+        name: &'static str,
+        /// Instances.
+        islands: usize,
+    },
     /// YCSB with records of 100 bytes, keys chosen uniformly, one operation a transaction.
     Ycsb {
         /// Records loaded.
@@ -122,6 +129,16 @@ impl BenchCommand {
         self
     }
 
+    /// A workload on so many instances in memory, which have all of these workers together.
+    pub fn islands(
+        name: &'static str,
+        islands: usize,
+        workers: usize,
+        (warmup, seconds): (f64, f64),
+    ) -> Self {
+        Self::new(Workload::Islands { name, islands }, workers, warmup, seconds)
+    }
+
     /// A mix of YCSB in memory, run by the product.
     pub fn ycsb(records: u64, mix: &'static str, workers: usize, warmup: f64, seconds: f64) -> Self {
         Self::new(Workload::Ycsb { records, mix }, workers, warmup, seconds)
@@ -151,6 +168,12 @@ impl BenchCommand {
         self
     }
 
+    /// The same with a further option that has no value.
+    pub fn flag(mut self, name: &str) -> Self {
+        self.options.push(name.to_owned());
+        self
+    }
+
     /// The same with a further option.
     pub fn option(mut self, name: &str, value: impl ToString) -> Self {
         self.options.extend([name.to_owned(), value.to_string()]);
@@ -173,6 +196,17 @@ impl BenchCommand {
     pub fn arguments(&self, seed: usize) -> Vec<String> {
         let mut arguments = vec!["bench".to_owned()];
         arguments.extend(self.workload.arguments());
+        if let Workload::Islands { islands, .. } = self.workload {
+            arguments.extend(self.options.iter().cloned());
+            let numbers = [
+                ("--workers", (self.workers / islands).to_string()),
+                ("--warmup", self.warmup.to_string()),
+                ("--seconds", self.seconds.to_string()),
+            ];
+            arguments.extend(numbers.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+            arguments.extend(["--format", "json"].map(str::to_owned));
+            return arguments;
+        }
         arguments.extend(self.system_arguments());
         arguments.extend(self.storage.arguments().iter().map(|&part| part.to_owned()));
         arguments.extend(self.options.iter().cloned());
@@ -209,6 +243,7 @@ impl BenchCommand {
             Workload::Tpce { customers, days, .. } => {
                 (f64::from(customers) * (1e-3 + 5e-4 * f64::from(days)) / threads, 0.2)
             }
+            Workload::Islands { .. } => (0.6, 0.0),
             Workload::Ycsb { records, .. } => (1.6e-6 * records as f64 / threads, 0.0),
         };
         let measured = (self.warmup + self.seconds) * (1.0 + growth);
@@ -245,6 +280,7 @@ impl Workload {
                     ("--asset-eval-percent", percent),
                 ],
             ),
+            Self::Islands { name, islands } => (name, &[("--islands", islands)]),
             Self::Ycsb { records, mix } => ("ycsb", &[("--records", records), ("--mix", mix)]),
         };
         let options = options.iter().flat_map(|(option, value)| [(*option).to_owned(), value.to_string()]);
@@ -305,6 +341,17 @@ mod tests {
         assert!(
             hybrid.starts_with(&format!("bench tpce-hybrid {scale} --asset-eval-percent 20 ")),
             "{hybrid}"
+        );
+    }
+
+    #[test]
+    fn instances_share_the_workers() {
+        let command =
+            BenchCommand::islands("micro", 2, 4, (0.5, 2.0)).flag("--update").option("--multisite", 20);
+        let line = command.arguments(1).join(" ");
+        assert_eq!(
+            line,
+            "bench micro --islands 2 --update --multisite 20 --workers 2 --warmup 0.5 --seconds 2 --format json"
         );
     }
 

@@ -1,11 +1,12 @@
 //! What an experiment is. `data/experiments.json` describes them: what is run and drawn, and what the papers claim of it. Their series are
-//! in `silo.rs`, `silor.rs` and `ermia.rs`, since they depend on the machine and on the user. One runner runs them all.
+//! in `silo.rs`, `silor.rs`, `ermia.rs` and `islands.rs`, since they depend on the machine and on the user. One runner runs them all.
 //!
 //! To add one, describe it in the file, and name the function that makes its series in the list of its paper.
 
 mod claim;
 mod description;
 mod ermia;
+mod islands;
 mod metric;
 mod paper;
 mod silo;
@@ -39,7 +40,7 @@ impl Experiment {
 }
 
 fn series_of(experiment: &str, sizes: &Sizes) -> Vec<Series> {
-    let functions = silo::SERIES.iter().chain(&silor::SERIES).chain(&ermia::SERIES);
+    let functions = silo::SERIES.iter().chain(&silor::SERIES).chain(&ermia::SERIES).chain(&islands::SERIES);
     let found = functions.into_iter().find(|(name, _)| *name == experiment);
     let (_, series) = found.unwrap_or_else(|| unreachable!("{experiment} is described and has no series"));
     series(sizes)

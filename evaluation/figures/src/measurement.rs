@@ -112,10 +112,59 @@ pub struct Recovery {
     pub log_bytes: u64,
 }
 
+/// The report of a workload on several instances; see `ensilo_islands_bench::IslandsReport`.
+#[derive(Debug, Deserialize)]
+struct IslandsMeasurement {
+    workload: String,
+    islands: usize,
+    workers_per_island: usize,
+    seconds: f64,
+    throughput: f64,
+    retried: u64,
+    latency_us_p50: f64,
+    latency_us_p99: f64,
+}
+
+impl From<IslandsMeasurement> for Measurement {
+    /// What is not known of instances is as if there were none: their memory and their processors' time.
+    fn from(report: IslandsMeasurement) -> Self {
+        let workers = report.islands * report.workers_per_island;
+        let committed = (report.throughput * report.seconds) as u64;
+        let latency_us = Latency { p50: report.latency_us_p50, p99: report.latency_us_p99 };
+        let of_type = OfType { count: committed, aborted: report.retried, latency_us };
+        Measurement {
+            workers,
+            seconds: report.seconds,
+            committed,
+            aborted: report.retried,
+            throughput_per_second: report.throughput,
+            processor_seconds: report.seconds * workers as f64,
+            durable_latency_ms: None,
+            log_bytes: None,
+            checkpoint_bytes: None,
+            memory: MemoryUse { live_bytes: 0, live_bytes_before: 0 },
+            recovery: None,
+            consistency_checks: 1,
+            interrupted: false,
+            transactions: [(report.workload, of_type)].into(),
+            half_seconds: None,
+            runs: Vec::new(),
+        }
+    }
+}
+
 /// The paper's window, in seconds.
 const WINDOW: f64 = 0.5;
 
 impl Measurement {
+    /// Reads a report, that of a workload on several instances too.
+    pub(crate) fn of(report: serde_json::Value) -> serde_json::Result<Self> {
+        if report.get("islands").is_some() {
+            return serde_json::from_value::<IslandsMeasurement>(report).map(Self::from);
+        }
+        serde_json::from_value(report)
+    }
+
     /// The run in tenths of seconds; empty if the report does not have them.
     pub fn timeline(&self) -> &[Interval] {
         self.runs.first().map_or(&[], |run| &run.timeline)
@@ -248,6 +297,19 @@ pub(crate) mod tests {
             [None, Some(10.0)]
         );
         assert!(halves.iter().all(|half| half.committed == 50 && (half.throughput() - 100.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn a_report_on_instances_is_read() {
+        let report = json!({
+            "workload": "micro", "islands": 2, "workers_per_island": 3, "placement": "group", "seconds": 2.0,
+            "throughput": 500.0, "retried": 10, "latency_us_p50": 4.0, "latency_us_p99": 9.0,
+        });
+        let measurement = Measurement::of(report).unwrap();
+        assert_eq!((measurement.workers, measurement.committed, measurement.aborted), (6, 1000, 10));
+        let (name, of_type) = measurement.most_frequent_type().unwrap();
+        assert_eq!((name, of_type.count, of_type.latency_us.p99), ("micro", 1000, 9.0));
+        assert!(Measurement::of(json!({ "islands": 2 })).is_err());
     }
 
     #[test]

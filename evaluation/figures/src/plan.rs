@@ -60,11 +60,11 @@ mod tests {
     }
 
     #[test]
-    fn quick_takes_at_most_half_an_hour_on_two_cores() {
+    fn quick_takes_at_most_three_quarters_of_an_hour_on_two_cores() {
         let sizes = Sizes::new(Scale::Quick, &machine(2), &Overrides::default());
         let runs = plan(&Experiment::all(&sizes), 2);
         let minutes = runs.iter().map(|run| run.estimate).sum::<Duration>().as_secs_f64() / 60.0;
-        assert!((5.0..30.0).contains(&minutes), "{minutes} minutes, {} runs", runs.len());
+        assert!((5.0..45.0).contains(&minutes), "{minutes} minutes, {} runs", runs.len());
     }
 
     #[test]

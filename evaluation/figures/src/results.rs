@@ -72,7 +72,7 @@ impl Results {
         outcome: StoredOutcome,
     ) {
         let why = match outcome {
-            StoredOutcome::Measured(report) => match serde_json::from_value(report) {
+            StoredOutcome::Measured(report) => match Measurement::of(report) {
                 Ok(measurement) => {
                     self.runs.insert(place, MeasuredRun { arguments, measured_at, measurement });
                     return;

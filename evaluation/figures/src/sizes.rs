@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How thorough an evaluation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// All experiments within half an hour on two cores: enough to see a trend, too short to judge small differences.
+    /// All experiments within three quarters of an hour on two cores: enough to see a trend, too short to judge small differences.
     Quick,
     /// Runs that are long enough for figures that are to be kept.
     Full,
@@ -58,6 +58,18 @@ pub struct Sizes {
     /// Percent of the stocks that a transaction reads which it updates.
     #[serde(default)]
     pub write_percents: Vec<f64>,
+    /// Percent of the transactions that are multisite.
+    #[serde(default)]
+    pub multisite_percents: Vec<u32>,
+    /// Rows that a transaction of the islands paper's microbenchmark takes.
+    #[serde(default)]
+    pub rows_per_transaction: Vec<u32>,
+    /// How skewed its choice of rows is.
+    #[serde(default)]
+    pub skews: Vec<f64>,
+    /// Rows of its table.
+    #[serde(default)]
+    pub micro_rows: Vec<u64>,
     /// Customers of a TPC-E database, and the days whose trades it has.
     #[serde(default)]
     pub customers_and_days: (u32, u32),
@@ -109,6 +121,22 @@ impl Sizes {
             write_percents: match scale {
                 Scale::Quick => vec![0.1, 1.0, 10.0],
                 Scale::Full => vec![0.1, 0.5, 1.0, 2.0, 5.0, 10.0],
+            },
+            multisite_percents: match scale {
+                Scale::Quick => vec![0, 20, 100],
+                Scale::Full => vec![0, 20, 40, 60, 80, 100],
+            },
+            rows_per_transaction: match scale {
+                Scale::Quick => vec![2, 10, 40],
+                Scale::Full => vec![2, 10, 20, 40, 60, 80, 100],
+            },
+            skews: match scale {
+                Scale::Quick => vec![0.0, 0.5, 0.99],
+                Scale::Full => vec![0.0, 0.25, 0.5, 0.75, 0.99],
+            },
+            micro_rows: match scale {
+                Scale::Quick => vec![240_000, 2_400_000],
+                Scale::Full => vec![240_000, 720_000, 2_400_000, 7_200_000],
             },
             customers_and_days: match scale {
                 Scale::Quick => (500, 1),

@@ -1,7 +1,8 @@
 //! The microbenchmark: transactions that read, or update, some rows.
 //!
 //! A site is the share of the rows that belongs to one worker. A local transaction takes its rows from the site of its worker; a multisite one takes one
-//! row from there, and the others from all rows.
+//! row from there, and the others from all rows. All rows may be taken alike, or by Zipf's law: then the first ones of all, and of each site, are the
+//! most frequent.
 //!
 //! # Source
 //! Islands (VLDB Journal) §3.2.
@@ -9,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
+use ensilo_bench::random::{Random, Zipfian};
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,8 @@ pub struct MicroOptions {
     pub updates: bool,
     /// How many of a hundred transactions are multisite.
     pub multisite_percent: u8,
+    /// How skewed the choice of rows is, from 0 (all alike) to less than 1.
+    pub skew: f64,
 }
 
 #[derive(Row)]
@@ -106,13 +110,18 @@ impl Program for Micro {
         let (options, workers): (MicroOptions, u16) = from_bytes(description)?;
         let instances = u64::from(self.number.instances);
         let own = site_share(options.rows, (self.number, workers), of);
-        let mut random = fastrand::Rng::with_seed(u64::from(of.instance) << 16 | u64::from(of.worker));
+        let mut random = Random::new(u64::from(of.instance) << 16 | u64::from(of.worker));
+        let [all_ranks, own_ranks] =
+            [options.rows, own.end - own.start].map(|rows| Zipfian::new(rows, options.skew));
         Ok(Box::new(move || {
-            let is_multisite = random.u8(..100) < options.multisite_percent;
+            let is_multisite = random.percent(options.multisite_percent.into());
             let mut parts: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             for at in 0..options.rows_per_transaction {
-                let id =
-                    if at > 0 && is_multisite { random.u64(..options.rows) } else { random.u64(own.clone()) };
+                let id = if at > 0 && is_multisite {
+                    all_ranks.sample(&mut random)
+                } else {
+                    own.start + own_ranks.sample(&mut random)
+                };
                 parts.entry(holder(options.rows, id, instances)).or_default().push(id);
             }
             let part = |ids| if options.updates { Part::Update(ids) } else { Part::Read(ids) };

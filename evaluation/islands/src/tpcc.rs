@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use ensilo::{Database, Result, Timestamp, Transaction};
-use ensilo_bench::mix::Share;
+use ensilo_bench::mix::{Mix, Share};
 use ensilo_bench::tpcc::{
     ElsewhereAnswer, ElsewherePart, Entered, PaymentSums, Scale, Terminal, TpccOptions, TpccShare,
 };
@@ -23,9 +23,6 @@ use crate::run::{Ask, Workload};
 /// How many lines an order has on average.
 const LINES: f64 = 10.0;
 
-/// Of a hundred transactions by the specification, how many have to do with two warehouses.
-const SPECIFICATION_PERCENT: u8 = 11;
-
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TpccIslandsOptions {
@@ -33,6 +30,8 @@ pub struct TpccIslandsOptions {
     pub warehouses: u16,
     /// How much there is of everything else.
     pub scale: Scale,
+    /// The shares of the transaction types, in percent and in the order of [`TRANSACTION_TYPES`](ensilo_bench::tpcc::TRANSACTION_TYPES).
+    pub mix: [f64; 5],
     /// How many of a hundred orders and payments have to do with another warehouse; `None` for what the specification says: one item of a hundred, and
     /// 15 payments of a hundred.
     pub multisite_percent: Option<u8>,
@@ -43,6 +42,9 @@ impl TpccIslandsOptions {
     fn to_options(&self, workers: usize) -> TpccOptions {
         let mut options = TpccOptions::new(workers);
         (options.warehouses, options.scale) = (self.warehouses, self.scale);
+        if let Ok(mix) = Mix::new(&self.mix) {
+            options.mix = mix;
+        }
         if let Some(percent) = self.multisite_percent {
             let share = f64::from(percent.min(100)) / 100.0;
             let of_items = 1.0 - (1.0 - share).powf(1.0 / LINES);
@@ -146,7 +148,11 @@ impl Workload for TpccIslandsOptions {
     }
 
     fn multisite_percent(&self) -> u8 {
-        self.multisite_percent.unwrap_or(SPECIFICATION_PERCENT)
+        let options = self.to_options(1);
+        let of_orders = 1.0 - (1.0 - options.remote_items.percent() / 100.0).powf(LINES);
+        let of_payments = options.remote_customers.percent() / 100.0;
+        let [orders, payments, ..] = self.mix;
+        (orders * of_orders + payments * of_payments).round() as u8
     }
 
     fn sites_max(&self) -> u64 {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use ensilo::Database;
-use ensilo_bench::tpcc::Scale;
+use ensilo_bench::mix::Mix;
+use ensilo_bench::tpcc::{Scale, parse_mix};
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
 use ensilo_islands_bench::{
@@ -122,6 +123,15 @@ pub(super) struct MicroArguments {
     /// How many of a hundred transactions take all rows but one from anywhere
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = value_parser!(u8).range(0..=100))]
     multisite: u8,
+
+    /// How skewed the choice of rows is, by Zipf's law: 0 for all alike, to 0.99
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = skew)]
+    skew: f64,
+}
+
+fn skew(text: &str) -> Result<f64, String> {
+    let skew: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    (0.0..=0.99).contains(&skew).then_some(skew).ok_or_else(|| "not from 0 to 0.99".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -161,6 +171,10 @@ pub(super) struct TpccIslandsArguments {
     #[arg(long, value_name = "N", default_value_t = Scale::SPECIFICATION.customers, value_parser = value_parser!(u16).range(1..=3_000))]
     customers: u16,
 
+    /// Shares of new-order/payment/order-status/delivery/stock-level, or some by name: payment=100
+    #[arg(long, value_name = "SHARES", default_value = "45/43/4/4/4", value_parser = parse_mix)]
+    mix: Mix,
+
     /// How many of a hundred orders and payments have to do with another warehouse [default: what the specification says, one item
     /// and 15 payments of a hundred]
     #[arg(long, value_name = "PERCENT", value_parser = value_parser!(u8).range(0..=100))]
@@ -192,12 +206,13 @@ pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
 }
 
 pub(super) fn run_micro(arguments: &MicroArguments) -> ExitCode {
-    let MicroArguments { islands, rows, rows_per_transaction, update, multisite } = arguments;
+    let MicroArguments { islands, rows, rows_per_transaction, update, multisite, skew } = arguments;
     let options = |_| MicroOptions {
         rows: *rows,
         rows_per_transaction: *rows_per_transaction,
         updates: *update,
         multisite_percent: *multisite,
+        skew: *skew,
     };
     run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
 }
@@ -213,10 +228,11 @@ pub(super) fn run_tpcb(arguments: &TpcbArguments) -> ExitCode {
 }
 
 pub(super) fn run_tpcc(arguments: &TpccIslandsArguments) -> ExitCode {
-    let TpccIslandsArguments { islands, warehouses, items, customers, multisite } = arguments;
+    let TpccIslandsArguments { islands, warehouses, items, customers, mix, multisite } = arguments;
     let options = |workers: u64| TpccIslandsOptions {
         warehouses: warehouses.unwrap_or(u16::try_from(workers).unwrap_or(u16::MAX)),
         scale: Scale { items: *items, customers: *customers },
+        mix: std::array::from_fn(|of_type| mix.percent(of_type)),
         multisite_percent: *multisite,
     };
     run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)

@@ -13,6 +13,8 @@ pub enum Metric {
     Throughput,
     /// The same for each worker.
     ThroughputPerWorker,
+    /// Microseconds of a worker for each committed transaction.
+    WorkerMicroseconds,
     /// Milliseconds until half of the transactions that had to wait for the disk were stored; over time the longest of each moment.
     StoredLatencyMs,
     /// Aborted attempts a second.
@@ -52,6 +54,7 @@ impl Metric {
             Self::LatencyMsOf(name) => return format!("ms of a {name}"),
             Self::Throughput => "transactions/s",
             Self::ThroughputPerWorker => "transactions/s for each worker",
+            Self::WorkerMicroseconds => "us of a worker",
             Self::StoredLatencyMs => "ms until stored",
             Self::AbortsPerSecond => "aborts/s",
             Self::MemoryGrowthPercent => "growth of memory in %",
@@ -74,6 +77,8 @@ impl Metric {
         match self {
             Self::Throughput => Some(run.throughput_per_second),
             Self::ThroughputPerWorker => Some(run.throughput_per_second / run.workers as f64),
+            Self::WorkerMicroseconds => (run.throughput_per_second > 0.0)
+                .then(|| 1e6 * run.workers as f64 / run.throughput_per_second),
             Self::StoredLatencyMs => run.durable_latency_ms.as_ref().map(|latency| latency.p50),
             Self::AbortsPerSecond => Some(run.aborted as f64 / run.seconds),
             Self::CommitsPerSecondOf(name) => Some(run.transactions.get(name)?.count as f64 / run.seconds),

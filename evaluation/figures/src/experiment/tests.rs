@@ -92,6 +92,16 @@ fn every_figure_and_section_is_there() {
         "ERMIA §4.4, figure 9",
         "ERMIA §4.4, figure 10",
         "ERMIA §4.5, figure 12",
+        "Islands §4.1, figure 6",
+        "Islands §6.1, figure 11",
+        "figures 14, 25 and 28",
+        "figures 17 and 27",
+        "Islands §7.1.2, figure 18",
+        "Islands §7.3, figure 20",
+        "Islands §7.4, figure 21",
+        "Islands §8, figure 22",
+        "Islands §8.2, figure 23",
+        "Islands §8.4, figure 24",
     ] {
         assert!(sources.iter().any(|source| source.contains(part)), "{part}");
     }

@@ -1,0 +1,207 @@
+//! The series of the experiments of the study of hardware islands (*Characterization of the Impact of Hardware Islands on OLTP*, VLDB Journal 2016,
+//! §4, §6 to §9).
+//!
+//! The engine is Silo's throughout, as in the paper's §9; its other sections measure Shore-MT. *Fine-grained* is an instance for each worker,
+//! *shared-everything* one instance for all. Points on more instances than processors are marked, as those of more workers are: each instance has
+//! a worker or more.
+
+use super::description::{Point, Series};
+use super::paper::Paper;
+use crate::command::BenchCommand;
+use crate::sizes::Sizes;
+
+type SeriesOf = fn(&Sizes) -> Vec<Series>;
+
+pub(super) const SERIES: [(&str, SeriesOf); 10] = [
+    ("islands-6", figure_6),
+    ("islands-11", figure_11),
+    ("islands-14", figure_14),
+    ("islands-17", figure_17),
+    ("islands-18", figure_18),
+    ("islands-20", figure_20),
+    ("islands-21", figure_21),
+    ("islands-22", figure_22),
+    ("islands-23", figure_23),
+    ("islands-24", figure_24),
+];
+
+/// Of the transactions, how many are multisite where that is fixed: as in §7.
+const MULTISITE_PERCENT: u32 = 20;
+
+/// Rows of each transaction where that is fixed: as in §6.
+const ROWS_PER_TRANSACTION: u32 = 10;
+
+/// How the data are divided.
+#[derive(Copy, Clone)]
+enum Division {
+    Fine,
+    Everything,
+}
+
+/// What a transaction of the microbenchmark does with its rows.
+#[derive(Copy, Clone)]
+enum Access {
+    Read,
+    Update,
+}
+
+impl Division {
+    fn command(self, sizes: &Sizes, workload: &'static str) -> BenchCommand {
+        // On one processor there are two instances all the same, as a point beyond it.
+        let workers = sizes.all_workers.max(2);
+        let islands = match self {
+            Division::Fine => workers,
+            Division::Everything => 1,
+        };
+        BenchCommand::islands(workload, islands, workers, (sizes.warmup, sizes.seconds))
+    }
+}
+
+fn micro(sizes: &Sizes, division: Division, access: Access, rows: u32, multisite: u32) -> BenchCommand {
+    let command = division.command(sizes, "micro").option("--rows-per-transaction", rows);
+    let command = match access {
+        Access::Read => command,
+        Access::Update => command.flag("--update"),
+    };
+    command.option("--multisite", multisite)
+}
+
+fn over(name: &'static str, xs: &[f64], command: impl Fn(f64) -> BenchCommand) -> Series {
+    let points = xs.iter().map(|&x| Point { x, command: command(x) });
+    Series { name, paper: Paper::Unknown, points: points.collect() }
+}
+
+fn percents(sizes: &Sizes) -> Vec<f64> {
+    sizes.multisite_percents.iter().map(|&percent| f64::from(percent)).collect()
+}
+
+fn figure_6(sizes: &Sizes) -> Vec<Series> {
+    let bar = |(name, placement)| {
+        let command = Division::Everything.command(sizes, "tpcc-islands").option("--mix", "payment=100");
+        Series::bar(name, Paper::Unknown, command.option("--placement", placement))
+    };
+    [("Spread", "spread"), ("Group", "group"), ("Mix", "mix"), ("OS", "system")].map(bar).to_vec()
+}
+
+/// Reads and updates of ten rows, through this channel.
+fn multisite(sizes: &Sizes, channel: &str) -> Vec<Series> {
+    let series = |(name, division, access)| {
+        over(name, &percents(sizes), |percent| {
+            micro(sizes, division, access, ROWS_PER_TRANSACTION, percent as u32).option("--channel", channel)
+        })
+    };
+    [
+        ("Shared-everything, reads", Division::Everything, Access::Read),
+        ("Fine-grained, reads", Division::Fine, Access::Read),
+        ("Shared-everything, updates", Division::Everything, Access::Update),
+        ("Fine-grained, updates", Division::Fine, Access::Update),
+    ]
+    .map(series)
+    .to_vec()
+}
+
+fn figure_11(sizes: &Sizes) -> Vec<Series> {
+    multisite(sizes, "unix")
+}
+
+fn figure_14(sizes: &Sizes) -> Vec<Series> {
+    multisite(sizes, "memory")
+}
+
+/// Transactions of more and more rows.
+fn costs(sizes: &Sizes, access: Access) -> Vec<Series> {
+    let rows: Vec<f64> = sizes.rows_per_transaction.iter().map(|&rows| f64::from(rows)).collect();
+    let series = |(name, division, percent)| {
+        over(name, &rows, |rows| micro(sizes, division, access, rows as u32, percent))
+    };
+    [
+        ("Shared-everything, local", Division::Everything, 0),
+        ("Fine-grained, local", Division::Fine, 0),
+        ("Shared-everything, multisite", Division::Everything, 100),
+        ("Fine-grained, multisite", Division::Fine, 100),
+    ]
+    .map(series)
+    .to_vec()
+}
+
+fn figure_17(sizes: &Sizes) -> Vec<Series> {
+    costs(sizes, Access::Read)
+}
+
+fn figure_18(sizes: &Sizes) -> Vec<Series> {
+    costs(sizes, Access::Update)
+}
+
+fn figure_20(sizes: &Sizes) -> Vec<Series> {
+    let series = |(name, division, access)| {
+        over(name, &sizes.skews, |skew| {
+            micro(sizes, division, access, 2, MULTISITE_PERCENT).option("--skew", skew)
+        })
+    };
+    [
+        ("Shared-everything, reads", Division::Everything, Access::Read),
+        ("Fine-grained, reads", Division::Fine, Access::Read),
+        ("Shared-everything, updates", Division::Everything, Access::Update),
+        ("Fine-grained, updates", Division::Fine, Access::Update),
+    ]
+    .map(series)
+    .to_vec()
+}
+
+fn figure_21(sizes: &Sizes) -> Vec<Series> {
+    let rows: Vec<f64> = sizes.micro_rows.iter().map(|&rows| rows as f64).collect();
+    let series = |(name, division)| {
+        over(name, &rows, |rows| {
+            micro(sizes, division, Access::Read, ROWS_PER_TRANSACTION, MULTISITE_PERCENT)
+                .option("--rows", rows)
+        })
+    };
+    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+}
+
+fn figure_22(sizes: &Sizes) -> Vec<Series> {
+    let bar = |(name, division, workload, mix, multisite): (_, Division, _, Option<&str>, Option<u32>)| {
+        let mut command = division.command(sizes, workload);
+        if let Some(mix) = mix {
+            command = command.option("--mix", mix);
+        }
+        if let Some(percent) = multisite {
+            command = command.option("--multisite", percent);
+        }
+        Series::bar(name, Paper::Unknown, command)
+    };
+    let (payment, order, tpcc) = (Some("payment=100"), Some("new_order=100"), "tpcc-islands");
+    [
+        ("TPC-B, local, shared-everything", Division::Everything, "tpcb", None, Some(0)),
+        ("TPC-B, local, fine-grained", Division::Fine, "tpcb", None, Some(0)),
+        ("TPC-B, standard, shared-everything", Division::Everything, "tpcb", None, None),
+        ("TPC-B, standard, fine-grained", Division::Fine, "tpcb", None, None),
+        ("Payment, local, shared-everything", Division::Everything, tpcc, payment, Some(0)),
+        ("Payment, local, fine-grained", Division::Fine, tpcc, payment, Some(0)),
+        ("Payment, standard, shared-everything", Division::Everything, tpcc, payment, None),
+        ("Payment, standard, fine-grained", Division::Fine, tpcc, payment, None),
+        ("NewOrder, local, shared-everything", Division::Everything, tpcc, order, Some(0)),
+        ("NewOrder, local, fine-grained", Division::Fine, tpcc, order, Some(0)),
+        ("NewOrder, standard, shared-everything", Division::Everything, tpcc, order, None),
+        ("NewOrder, standard, fine-grained", Division::Fine, tpcc, order, None),
+    ]
+    .map(bar)
+    .to_vec()
+}
+
+fn figure_23(sizes: &Sizes) -> Vec<Series> {
+    let series = |(name, division): (_, Division)| {
+        over(name, &percents(sizes), |percent| division.command(sizes, "tpcb").option("--multisite", percent))
+    };
+    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+}
+
+fn figure_24(sizes: &Sizes) -> Vec<Series> {
+    let series = |(name, division): (_, Division)| {
+        over(name, &percents(sizes), |percent| {
+            let command = division.command(sizes, "tpcc-islands").option("--mix", "payment=100");
+            command.option("--multisite", percent)
+        })
+    };
+    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+}
