@@ -54,9 +54,10 @@
 //! not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided ([`Site::pause`]).
 //!
 //! # Waiting
-//! Where something prepared is in the way, a transaction waits until that has ended, for a bounded time, and the older ones go first. Since the coordinator
-//! carries its own part out last, a transaction with parts at two instances waits at either while it holds nothing at the other that this one could
-//! be waited for by. Who does hold something elsewhere waits only for younger ones (`ages`): there are no deadlocks.
+//! Where something prepared is in the way, a part waits until that has ended, for a bounded time (`queue`); of those who wait for the same the oldest goes first.
+//! A participant's part, if it is the only one beside the coordinator's, is waited for by nobody meanwhile: nothing of its transaction is prepared yet, since
+//! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait only for younger ones, so that there
+//! are no deadlocks (`ages`).
 //!
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.

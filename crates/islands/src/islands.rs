@@ -32,8 +32,8 @@ use crate::placement::Plan;
 /// How often a transaction that is in conflict is tried.
 const ATTEMPTS_MAX: u32 = 1000;
 
-/// How often, if each time somebody does not vote.
-const NO_VOTES_MAX: u32 = 10;
+/// How often, if each time it has waited in vain: for a vote, or for what is prepared.
+const WAITS_MAX: u32 = 10;
 
 /// How long instances may take until all decisions are carried out.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
@@ -223,9 +223,9 @@ impl<P: Program> Islands<P> {
         loop {
             match self.try_transact_since(instance, request, since) {
                 Outcome::Aborted(refusal) if refusal.reason.may_pass() && attempt < ATTEMPTS_MAX => {
-                    // One that does not vote has been waited for, for a second.
-                    attempt +=
-                        if refusal.reason == RefusalReason::NoVote { ATTEMPTS_MAX / NO_VOTES_MAX } else { 1 };
+                    // These have been waited for, for a second or half of one.
+                    let has_waited = matches!(refusal.reason, RefusalReason::NoVote | RefusalReason::Held);
+                    attempt += if has_waited { ATTEMPTS_MAX / WAITS_MAX } else { 1 };
                     thread::sleep(pause_before_attempt(attempt));
                 }
                 outcome => return outcome,
@@ -233,7 +233,8 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Runs a transaction once, as [`transact`](Self::transact) does.
+    /// Runs a transaction once, as [`transact`](Self::transact) does, which is more patient: each call is a transaction as young as can be, and where some wait for
+    /// each other the older ones go first.
     ///
     /// # Panics
     /// When there is no such instance.

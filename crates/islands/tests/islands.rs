@@ -115,7 +115,7 @@ fn what_a_transaction_reads_at_two_instances_belongs_together() {
                 let mut amounts = [1, -1].into_iter().cycle();
                 while let Some(amount) = amounts.next().filter(|_| !is_over.load(Ordering::Relaxed)) {
                     islands.transact(1, &transfer(0, (0, 0), amount, None));
-                    // Whoever meets what is prepared gives way, again and again, as long as it is being stored.
+                    // Whoever meets what is prepared waits as long as it is being stored.
                     thread::sleep(pause);
                 }
             });

@@ -19,6 +19,7 @@ mod world;
 
 pub use fault::Fault;
 pub use scenario::{
-    all_are_tried_until_they_commit, reader_ends_before_the_decision, two_wait_for_each_other,
+    all_are_tried_until_they_commit, one_waits_behind_another, reader_ends_before_the_decision,
+    two_wait_for_each_other,
 };
 pub use world::{Failure, Tally, simulate};

@@ -67,6 +67,51 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
     Ok(())
 }
 
+/// One that keeps others waiting stands in the queue behind an older one, and what it waits for goes to one that is older than it. Nobody has waited for long.
+///
+/// # Errors
+/// It waits all the same, or something is wrong with the run.
+pub fn one_waits_behind_another() -> Result<(), Failure> {
+    let mut world = World::of(fastrand::Rng::with_seed(0), 3, None);
+    world.network.calm_down();
+    make_acquainted(&mut world)?;
+    let part = |keys: &[u8]| {
+        to_bytes(&keys.iter().map(|key| Step { key: *key, reads: true, writes: true }).collect::<Vec<_>>())
+    };
+    let [at_0, at_1] = [0, 1].map(|at| world.nodes[at].id());
+    let begin = |world: &mut World, at, local, remote, age| {
+        world.begin_one(at, Request { local, remote }, age).ok_or_else(|| stuck("one is dead"))
+    };
+    // These hold keys 0 and 1 of instance 0.
+    begin(&mut world, 2, None, vec![(at_0, part(&[0]))], 4)?;
+    deliver_to(&mut world, 0);
+    let first_vote = world.network.take_all();
+    begin(&mut world, 2, None, vec![(at_0, part(&[1]))], 5)?;
+    deliver_to(&mut world, 0);
+    let second_vote = world.network.take_all();
+    // The oldest one waits for both, and another one behind it for key 0, which keeps key 0 of instance 1.
+    let oldest = begin(&mut world, 2, None, vec![(at_0, part(&[0, 1]))], 1)?;
+    deliver_to(&mut world, 0);
+    let behind = begin(&mut world, 0, Some(part(&[0])), vec![(at_1, part(&[0]))], 3)?;
+    deliver_to(&mut world, 1);
+    deliver_to(&mut world, 0);
+    // Key 0 is free, and goes to one that wants both keys 0.
+    world.network.put(first_vote);
+    deliver_to(&mut world, 2);
+    deliver_to(&mut world, 0);
+    let older = begin(&mut world, 2, None, vec![(at_0, part(&[0])), (at_1, part(&[0]))], 2)?;
+    for _ in 0..20 {
+        world.pass_time();
+        world.round();
+    }
+    let told = [oldest, behind, older].map(|id| world.told.get(&id));
+    if !matches!(told, [None, Some(Outcome::Aborted(_)), Some(Outcome::Committed { .. })]) {
+        return Err(stuck(&format!("somebody waits, or does not: {told:?}")));
+    }
+    world.network.put(second_vote);
+    world.calm_down()
+}
+
 /// Transactions that are in each other's way are tried until they have committed.
 ///
 /// # Errors
@@ -108,9 +153,11 @@ fn stuck(what: &str) -> Failure {
     Failure::Stuck(what.to_owned())
 }
 
-/// Has two instances know each other's incarnation.
+/// Has all instances know each other's incarnation.
 fn make_acquainted(world: &mut World) -> Result<(), Failure> {
-    for (from, to) in [(0, 1), (1, 0)] {
+    let count = world.nodes.len();
+    let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+    for (from, to) in pairs.filter(|(from, to)| from != to) {
         let request = Request { local: None, remote: vec![(world.nodes[to].id(), Vec::new())] };
         commit(world, from, &request)?;
     }

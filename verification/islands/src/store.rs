@@ -240,7 +240,8 @@ impl Store {
             Ok(())
         } else {
             // A part is carried out and validated in one: what is in the way is prepared.
-            Err(Refusal::new(RefusalReason::Held, "in conflict with another transaction"))
+            let first = sets.reads.iter().map(|(key, _)| key).chain(&sets.writes).min();
+            Err(Refusal::new(RefusalReason::Held, format!("in conflict at {first:?} or behind")))
         }
     }
 }

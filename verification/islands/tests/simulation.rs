@@ -1,8 +1,8 @@
 //! The protocol holds through many seeds, and the judge finds every mistake that is built in.
 
 use ensilo_islands_simulation::{
-    Failure, Fault, Tally, all_are_tried_until_they_commit, reader_ends_before_the_decision, simulate,
-    two_wait_for_each_other,
+    Failure, Fault, Tally, all_are_tried_until_they_commit, one_waits_behind_another,
+    reader_ends_before_the_decision, simulate, two_wait_for_each_other,
 };
 
 /// How many seeds are tried for a mistake to be found.
@@ -34,6 +34,11 @@ fn every_mistake_is_found() {
 #[test]
 fn of_two_that_wait_for_each_other_the_older_one_commits() {
     two_wait_for_each_other().unwrap();
+}
+
+#[test]
+fn who_waits_behind_another_gives_up_as_well() {
+    one_waits_behind_another().unwrap();
 }
 
 #[test]

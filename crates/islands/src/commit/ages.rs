@@ -1,11 +1,16 @@
 //! Who may wait for whom: the older one for the younger.
 //!
-//! A transaction that waits at one instance, and has parts elsewhere that are prepared, keeps others waiting. So it waits only where all parts that hold
-//! something are younger; otherwise it gives up, and is as old as before when it is tried again. A part is entered here before it holds anything.
-//! So in a circle of transactions that wait for each other every one would be older than the next. Some time each is the oldest of all that
-//! are under way, waits wherever it has to, and is not passed over.
+//! A transaction that waits at one instance, and has parts elsewhere that are prepared, keeps others waiting. So it waits only as long as all parts that
+//! hold something here are younger, which is asked again and again; otherwise it gives up, and is as old as before when it is tried again. So
+//! in a circle of transactions that wait for each other every one would be older than the next. One that holds nothing elsewhere may wait
+//! for anybody: nobody waits for it.
 //!
-//! One that holds nothing elsewhere may wait for anybody: nobody waits for it.
+//! Two kinds of parts do not count as older: those that have been in doubt for long, whose coordinator has ended, and those of before a crash. Where
+//! they close a circle it ends when somebody has waited too long.
+//!
+//! # Limits
+//! Of those who wait for the same the oldest goes first. Who comes just when it is free may be quicker than who waits: one that writes a row which others
+//! read without end may be refused again and again.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,12 +29,12 @@ pub(super) struct Age {
 pub struct Ages(Arc<Mutex<BTreeSet<Age>>>);
 
 impl Ages {
-    /// Notes a part that is about to hold something.
+    /// Notes a part that holds something.
     pub(super) fn enter(&self, age: Age) {
         self.lock().insert(age);
     }
 
-    /// Notes that a part holds nothing any more.
+    /// Notes that a part holds nothing any more, or does not count.
     pub(super) fn leave(&self, age: Age) {
         self.lock().remove(&age);
     }

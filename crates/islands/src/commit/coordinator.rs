@@ -9,7 +9,7 @@ use super::ages::{Age, Ages};
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::queue::{Queue, Turn};
+use super::queue::{Queue, Stand, Turn};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, OwnPart, PartStore, Participants};
 use super::unstored::Unstored;
@@ -55,13 +55,13 @@ struct Peer {
 #[derive(Debug)]
 struct Coordinated {
     stage: Stage,
-    /// When something was last sent for it.
+    /// When something was last sent for it, or when it began to wait.
     since: Instant,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Votes are missing, and the coordinator's own part was not carried out. Nothing is decided: it becomes `Deciding`, or is aborted.
+    /// Votes are missing, or the coordinator's own part waits for what is prepared. Nothing is decided: it becomes `Deciding`, or is aborted.
     Voting { age: Age, local: Option<Vec<u8>>, missing: Vec<SiteId>, voted: Voted },
     /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
     /// or `Decided`, as the disk has it.
@@ -258,7 +258,12 @@ impl<S: PartStore> Coordinator<S> {
     /// Goes on with the decisions that have waited.
     pub(super) fn resume<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue) {
         self.is_paused = false;
-        let ids: Vec<DistributedId> = self.live.keys().copied().collect();
+        let has_turn = |coordinated: &Coordinated| match coordinated.stage {
+            Stage::Voting { age, .. } => !queue.has(age),
+            Stage::Deciding { .. } | Stage::Decided { .. } => false,
+        };
+        let ids: Vec<DistributedId> =
+            self.live.iter().filter(|(_, coordinated)| has_turn(coordinated)).map(|(id, _)| *id).collect();
         for id in ids {
             self.decide_or_wait(io, queue, id);
         }
@@ -286,7 +291,7 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Decides if all have voted, or has the transaction wait for what is in the way.
     fn decide_or_wait<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, id: DistributedId) {
-        if let Some(held) = self.decide_if_all_have_voted(io, id)
+        if let Stand::Waits(held) = self.decide_if_all_have_voted(io, id)
             && let Some(Coordinated { stage: Stage::Voting { age, .. }, since }) = self.live.get_mut(&id)
         {
             // It waits for this from here on, and no longer for votes.
@@ -295,16 +300,11 @@ impl<S: PartStore> Coordinator<S> {
         }
     }
 
-    /// Returns what is in the way of a decision, if it is to wait for that.
-    fn decide_if_all_have_voted<B: Outbox>(
-        &mut self,
-        io: &mut Io<'_, S, B>,
-        id: DistributedId,
-    ) -> Option<Refusal> {
-        let Coordinated { stage, since } = self.live.get_mut(&id)?;
-        let Stage::Voting { age, local, missing, voted } = stage else { return None };
+    fn decide_if_all_have_voted<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) -> Stand {
+        let Some(Coordinated { stage, since }) = self.live.get_mut(&id) else { return Stand::Ended };
+        let Stage::Voting { local, missing, voted, .. } = stage else { return Stand::Ended };
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
-            return None;
+            return Stand::Stays;
         }
         match decide(io.store, id, local.as_deref(), voted) {
             Ok((reply, ticket)) => {
@@ -313,35 +313,45 @@ impl<S: PartStore> Coordinator<S> {
                 let voted = std::mem::take(voted);
                 (*stage, *since) = (Stage::Deciding { local: reply, voted }, io.now);
                 self.unstored.add(ticket, id);
-                None
+                Stand::Ended
+            }
+            Err(refusal) if refusal.reason == RefusalReason::Held && self.may_wait(id) => {
+                Stand::Waits(refusal)
             }
             Err(refusal) => {
-                let may_wait = voted.participants().is_empty() || self.ages.are_younger_than(*age);
-                if refusal.reason == RefusalReason::Held && may_wait {
-                    return Some(refusal);
-                }
-                self.give_up(io, id, refusal);
-                None
+                self.give_up(io, id, refusal.without_waiting());
+                Stand::Ended
             }
         }
     }
 
-    /// Goes on with a transaction that waits for something. Returns what is in the way still, if it is to wait on.
+    /// Returns whether a transaction may wait for what is prepared here.
+    fn may_wait(&self, id: DistributedId) -> bool {
+        match self.live.get(&id) {
+            Some(Coordinated { stage: Stage::Voting { age, voted, .. }, .. }) => {
+                voted.participants().is_empty() || self.ages.are_younger_than(*age)
+            }
+            _ => false,
+        }
+    }
+
+    /// Goes on with a transaction that waits for something.
     pub(super) fn take_turn<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
         id: DistributedId,
         turn: Turn,
-    ) -> Option<Refusal> {
+    ) -> Stand {
+        let is_undecided =
+            matches!(self.live.get(&id), Some(Coordinated { stage: Stage::Voting { .. }, .. }));
         match turn {
-            Turn::Try => self.decide_if_all_have_voted(io, id),
-            Turn::GiveUp(refusal) => {
-                if matches!(self.live.get(&id), Some(Coordinated { stage: Stage::Voting { .. }, .. })) {
-                    self.give_up(io, id, refusal);
-                }
-                None
-            }
+            _ if !is_undecided => return Stand::Ended,
+            Turn::Try => return self.decide_if_all_have_voted(io, id),
+            Turn::Stay if self.may_wait(id) => return Stand::Stays,
+            Turn::Stay => self.give_up(io, id, older_waits()),
+            Turn::GiveUp(refusal) => self.give_up(io, id, refusal),
         }
+        Stand::Ended
     }
 
     /// Goes on behind a decision that is stored.
@@ -365,7 +375,9 @@ impl<S: PartStore> Coordinator<S> {
         let mut overdue = Vec::new();
         for (id, coordinated) in self.live.iter_mut().filter(|(_, coordinated)| coordinated.since <= since) {
             match &coordinated.stage {
-                Stage::Voting { .. } => overdue.push(*id),
+                // It waits in the queue.
+                Stage::Voting { missing, .. } if missing.is_empty() && !self.is_paused => {}
+                Stage::Voting { missing, .. } => overdue.push((*id, missing.is_empty())),
                 Stage::Deciding { .. } => {}
                 Stage::Decided { missing } => {
                     tell(io, missing, *id, Decision::Commit);
@@ -373,12 +385,17 @@ impl<S: PartStore> Coordinator<S> {
                 }
             }
         }
-        for id in overdue {
-            self.give_up(io, id, Refusal::new(RefusalReason::NoVote, "a participant has not voted in time"));
+        for (id, is_paused) in overdue {
+            let why = if is_paused {
+                "decisions have been paused for too long"
+            } else {
+                "a participant has not voted in time"
+            };
+            self.give_up(io, id, Refusal::new(RefusalReason::NoVote, why));
         }
     }
 
-    /// Aborts a transaction that lacks votes.
+    /// Aborts a transaction that is not decided.
     fn give_up<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) {
         let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, .. }) = self.live.remove(&id)
         else {
@@ -418,6 +435,11 @@ fn decide<S: PartStore>(
             decided => return decided,
         }
     }
+}
+
+/// Returns why one does not wait that keeps others waiting.
+pub(super) fn older_waits() -> Refusal {
+    Refusal::new(RefusalReason::Conflict, "an older transaction is in the way, and others wait for this one")
 }
 
 /// Returns why a part, or what it returns, cannot be sent.

@@ -94,6 +94,16 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// Returns the same for one that has not waited for what is in its way: it may succeed soon.
+    pub(super) fn without_waiting(mut self) -> Self {
+        if self.reason == RefusalReason::Held {
+            self.reason = RefusalReason::Conflict;
+        }
+        self
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -105,7 +115,7 @@ impl fmt::Display for Refusal {
 pub enum RefusalReason {
     /// A conflict with another transaction: the same may succeed later.
     Conflict,
-    /// What is in the way is prepared: the same may succeed once that has ended. The message says what is in the way.
+    /// What is in the way is prepared, and was waited for in vain: the same may succeed once that has ended. The message says what is in the way.
     Held,
     /// Memory, or places for transactions, are short: the same may succeed later.
     Shortage,

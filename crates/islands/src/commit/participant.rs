@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ages::{Age, Ages};
-use super::coordinator::too_long;
+use super::coordinator::{older_waits, too_long};
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::queue::{Queue, Turn};
+use super::queue::{Queue, Stand, Turn};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Failed, PartStore, Voting};
 use super::unstored::Unstored;
@@ -79,10 +79,8 @@ impl<S: PartStore> Participant<S> {
         prepared: S::Prepared,
     ) {
         io.outbox.send(id.coordinator, &Message::Inquire { id });
-        // How old it was is not known any more: nobody who holds something waits for it.
-        let age = Age { since: 0, id };
-        self.ages.enter(age);
-        let held = Held { prepared, writes: true, age };
+        // How old it was is not known any more, and does not count.
+        let held = Held { prepared, writes: true, age: Age { since: 0, id } };
         self.parts.insert(id, Part::Prepared { held, since: io.now });
     }
 
@@ -103,59 +101,73 @@ impl<S: PartStore> Participant<S> {
         if !window.admit(id.incarnation, number) {
             return;
         }
-        if let Some(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }) {
+        if let Stand::Waits(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }) {
             self.parts.insert(id, Part::Waiting { age, has_others, part: part.to_vec() });
             queue.add(age, held, io.now);
         }
     }
 
-    /// Goes on with a part that waits for something. Returns what is in the way still, if it is to wait on.
+    /// Goes on with a part that waits for something.
     pub(super) fn take_turn<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
         id: DistributedId,
         turn: Turn,
-    ) -> Option<Refusal> {
+    ) -> Stand {
         // It may have been aborted.
-        let (age, has_others, part) = match self.parts.remove(&id)? {
-            Part::Waiting { age, has_others, part } => (age, has_others, part),
-            other => {
-                self.parts.insert(id, other);
-                return None;
-            }
+        if !matches!(self.parts.get(&id), Some(Part::Waiting { .. })) {
+            return Stand::Ended;
+        }
+        let Some(Part::Waiting { age, has_others, part }) = self.parts.remove(&id) else {
+            unreachable!("it was there just now");
         };
-        let held = match turn {
-            Turn::Try => self.prepare_or_refuse(io, NewPart { age, has_others, part: &part })?,
-            Turn::GiveUp(refusal) => {
-                self.vote(io, id, Vote::No(refusal));
-                return None;
-            }
+        let stand = match turn {
+            Turn::Try => self.prepare_or_refuse(io, NewPart { age, has_others, part: &part }),
+            Turn::Stay if self.may_wait(age, has_others) => Stand::Stays,
+            Turn::Stay => self.refuse(io, id, older_waits()),
+            Turn::GiveUp(refusal) => self.refuse(io, id, refusal),
         };
-        self.parts.insert(id, Part::Waiting { age, has_others, part });
-        Some(held)
+        if !matches!(stand, Stand::Ended) {
+            self.parts.insert(id, Part::Waiting { age, has_others, part });
+        }
+        stand
     }
 
-    /// Prepares a part, or refuses it. Returns what is in the way, if it is to wait for that.
+    /// Prepares a part, or refuses it, unless it is to wait.
     fn prepare_or_refuse<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
         NewPart { age, has_others, part }: NewPart<'_>,
-    ) -> Option<Refusal> {
-        self.ages.enter(age);
-        let refusal = match prepare(io.store, age, part) {
+    ) -> Stand {
+        match prepare(io.store, age, part) {
             Ok((part, ticket)) => {
+                self.ages.enter(age);
                 self.parts.insert(age.id, part);
                 self.unstored.add(ticket, age.id);
-                return None;
+                Stand::Ended
             }
-            Err(refusal) => refusal,
-        };
-        self.ages.leave(age);
-        if refusal.reason == RefusalReason::Held && (!has_others || self.ages.are_younger_than(age)) {
-            return Some(refusal);
+            Err(refusal) if refusal.reason == RefusalReason::Held && self.may_wait(age, has_others) => {
+                Stand::Waits(refusal)
+            }
+            Err(refusal) => self.refuse(io, age.id, refusal.without_waiting()),
         }
-        self.vote(io, age.id, Vote::No(refusal));
-        None
+    }
+
+    fn may_wait(&self, age: Age, has_others: bool) -> bool {
+        !has_others || self.ages.are_younger_than(age)
+    }
+
+    fn refuse<B: Outbox>(&self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) -> Stand {
+        self.vote(io, id, Vote::No(refusal));
+        Stand::Ended
+    }
+
+    /// A site has ended: what it has begun, and has not voted here, is not carried out any more.
+    pub(super) fn ended(&mut self, site: SiteId) {
+        let is_lost = |id: &DistributedId, part: &Part<S::Prepared>| {
+            id.coordinator == site && matches!(part, Part::Waiting { .. })
+        };
+        self.parts.retain(|id, part| !is_lost(id, part));
     }
 
     pub(super) fn receive_decision<B: Outbox>(
@@ -251,10 +263,12 @@ impl<S: PartStore> Participant<S> {
         is_asked_for: impl Fn(&DistributedId, Instant) -> bool,
     ) {
         for (id, part) in &mut self.parts {
-            if let Part::Prepared { since, .. } = part
+            if let Part::Prepared { since, held } = part
                 && is_asked_for(id, *since)
             {
                 *since = io.now;
+                // Who knows how long it will be in doubt.
+                self.ages.leave(held.age);
                 io.outbox.send(id.coordinator, &Message::Inquire { id: *id });
             }
         }

@@ -10,22 +10,39 @@ use super::ages::Age;
 use super::id::DistributedId;
 use super::message::Refusal;
 
-/// How long until they are tried again where nothing has ended here.
-const INTERVAL: Duration = Duration::from_micros(100);
+/// How long until they are tried again where nothing has ended here. Where nobody gets on, it doubles up to the longest.
+const INTERVAL_MIN: Duration = Duration::from_micros(100);
+const INTERVAL_MAX: Duration = Duration::from_millis(3);
+
+/// How many are tried when something has ended.
+const TRIES_MAX: usize = 16;
 
 /// What the queue asks for.
 #[derive(Debug)]
 pub(super) enum Turn {
     /// Try the transaction again.
     Try,
+    /// What is in the way of an older one is in its way as well: give up if it may not wait any more.
+    Stay,
     /// It has waited too long, for what this says.
     GiveUp(Refusal),
 }
 
+/// What has become of a transaction that had its turn.
+#[derive(Debug)]
+pub(super) enum Stand {
+    /// It does not wait any more.
+    Ended,
+    /// It waits for what this says.
+    Waits(Refusal),
+    /// It waits as before.
+    Stays,
+}
+
 #[derive(Debug)]
 struct Waiting {
-    until: Instant,
-    /// What it says about what is in the way. Two that say the same wait for the same.
+    since: Instant,
+    /// What it says about what is in the way. Two that say the same wait for the same, as a rule.
     held: Refusal,
 }
 
@@ -35,6 +52,7 @@ pub(super) struct Queue {
     wait: Duration,
     waiting: BTreeMap<Age, Waiting>,
     next_look: Option<Instant>,
+    interval: Duration,
     /// How many have waited.
     added: u64,
 }
@@ -42,12 +60,18 @@ pub(super) struct Queue {
 impl Queue {
     /// Returns a queue in which each waits so long at most.
     pub(super) fn new(wait: Duration) -> Self {
-        Queue { wait, waiting: BTreeMap::new(), next_look: None, added: 0 }
+        Queue { wait, waiting: BTreeMap::new(), next_look: None, interval: INTERVAL_MIN, added: 0 }
     }
 
     pub(super) fn add(&mut self, age: Age, held: Refusal, now: Instant) {
-        self.waiting.insert(age, Waiting { until: now + self.wait, held });
-        self.added += 1;
+        if self.waiting.insert(age, Waiting { since: now, held }).is_none() {
+            self.added += 1;
+        }
+        self.look_in(INTERVAL_MIN, now);
+    }
+
+    pub(super) fn has(&self, age: Age) -> bool {
+        self.waiting.contains_key(&age)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -59,30 +83,42 @@ impl Queue {
         self.added
     }
 
-    /// Has those tried again that may go on, if it is time: `turn` returns what is in the way of one still, if it goes on to wait.
+    /// Has those tried again that may go on, if it is time, or if something has ended.
     pub(super) fn look(
         &mut self,
         now: Instant,
         has_ended: bool,
-        mut turn: impl FnMut(DistributedId, Turn) -> Option<Refusal>,
+        mut turn: impl FnMut(DistributedId, Turn) -> Stand,
     ) {
-        if self.waiting.is_empty() || !has_ended && self.next_look.is_some_and(|next| now < next) {
+        let is_time = self.next_look.is_none_or(|next| now >= next);
+        if self.waiting.is_empty() || !has_ended && !is_time {
             return;
         }
-        self.next_look = Some(now + INTERVAL);
+        let (wait, before) = (self.wait, self.waiting.len());
+        let mut tries = if is_time { usize::MAX } else { TRIES_MAX };
         let mut in_the_way = BTreeSet::new();
         self.waiting.retain(|age, waiting| {
-            if waiting.until <= now {
-                turn(age.id, Turn::GiveUp(waiting.held.clone()));
-                return false;
+            let is_late = now.saturating_duration_since(waiting.since) >= wait;
+            let is_tried = is_late || tries > 0 && !in_the_way.contains(&waiting.held.message);
+            tries -= usize::from(is_tried && tries > 0);
+            let mut stand = turn(age.id, if is_tried { Turn::Try } else { Turn::Stay });
+            if let Stand::Waits(held) = &stand {
+                in_the_way.insert(held.message.clone());
+                waiting.held = held.clone();
             }
-            if in_the_way.contains(&waiting.held.message) {
-                return true;
+            if is_late && !matches!(stand, Stand::Ended) {
+                stand = turn(age.id, Turn::GiveUp(waiting.held.clone()));
             }
-            let Some(held) = turn(age.id, Turn::Try) else { return false };
-            in_the_way.insert(held.message.clone());
-            waiting.held = held;
-            true
+            !matches!(stand, Stand::Ended)
         });
+        let got_on = self.waiting.len() < before;
+        let interval = if got_on { INTERVAL_MIN } else { (self.interval * 2).min(INTERVAL_MAX) };
+        if is_time || got_on {
+            self.look_in(interval, now);
+        }
+    }
+
+    fn look_in(&mut self, interval: Duration, now: Instant) {
+        (self.interval, self.next_look) = (interval, Some(now + interval));
     }
 }

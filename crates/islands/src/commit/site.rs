@@ -75,6 +75,7 @@ impl<S: PartStore> Site<S> {
     /// Takes in that another site has ended, and will come back with this incarnation: gives up the transactions that need what it kept in memory alone.
     /// All sites have to know before it comes back.
     pub fn ended<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
+        self.participant.ended(site);
         self.coordinator.ended(&mut io, site, next_incarnation);
     }
 
@@ -106,7 +107,11 @@ impl<S: PartStore> Site<S> {
                 let part = NewPart { age: Age { since, id }, has_others, part };
                 self.participant.receive_part(io, &mut self.queue, (number, incarnation), part);
             }
-            Message::Decide { id, decision } => return self.participant.receive_decision(io, id, decision),
+            Message::Decide { id, decision } => {
+                self.participant.receive_decision(io, id, decision)?;
+                // Before somebody comes who has not waited.
+                self.go_on_with_waiting(io);
+            }
             Message::Vote { id, incarnation, vote } => {
                 self.coordinator.receive_vote(io, &mut self.queue, (from, incarnation), (id, vote));
             }
@@ -121,10 +126,10 @@ impl<S: PartStore> Site<S> {
     /// # Errors
     /// [`Failed`]: the site ends with its instance.
     pub fn poll<B: Outbox>(&mut self, mut io: Io<'_, S, B>) -> Result<(), Failed> {
-        self.participant.poll(&mut io)?;
-        self.coordinator.poll(&mut io)?;
+        // First: what has to be stored because of it is asked for behind that.
         self.go_on_with_waiting(&mut io);
-        Ok(())
+        self.participant.poll(&mut io)?;
+        self.coordinator.poll(&mut io)
     }
 
     fn go_on_with_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {

@@ -26,7 +26,7 @@ pub trait Program: Send + Sync + Sized + 'static {
 
     /// Carries out a part of a transaction, and returns what the transaction gets of it. What the bytes mean is up to the application.
     ///
-    /// After a crash a part that was prepared is carried out once more, with the same rows before it. It must do the same again: what it takes from
+    /// It may be called several times, where something is in the way; what an earlier call has done is undone. After a crash a part that was prepared is carried out once more, with the same rows before it. It must do the same again: what it takes from
     /// elsewhere, such as the time or random numbers, has to stand in `part`.
     ///
     /// # Errors

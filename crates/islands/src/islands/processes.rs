@@ -191,6 +191,7 @@ impl Shared {
 
     fn start_again(&self, started: &mut [Started], instance: usize) -> Result<(), InstanceError> {
         if self.options[instance].directory.is_none() {
+            self.tell_of_end(started, instance, started[instance].process.incarnation() + 1);
             return Err(InstanceError::Process(
                 "its rows were in memory, and are lost with its process".to_owned(),
             ));
@@ -215,17 +216,23 @@ impl Shared {
                 Err(_) => {}
             }
         }
-        let (number, incarnation) = (self.options[instance].number, started[instance].process.incarnation());
-        let others = || (0..self.options.len()).filter(move |other| *other != instance);
         // All of them, before it can do anything.
-        for other in others() {
-            started[other].process.end_other(number.instance, incarnation);
-        }
-        for other in others() {
+        self.tell_of_end(started, instance, started[instance].process.incarnation());
+        for other in (0..self.options.len()).filter(|other| *other != instance) {
             // Where one is dead by now, it is linked when it comes back.
             let _ = self.link(started, instance, other);
         }
         Ok(())
+    }
+
+    /// Tells all others that an instance has ended, and comes back with this incarnation, if it does.
+    fn tell_of_end(&self, started: &[Started], instance: usize, next_incarnation: u32) {
+        let number = self.options[instance].number.instance;
+        for (other, started) in started.iter().enumerate() {
+            if other != instance {
+                started.process.end_other(number, next_incarnation);
+            }
+        }
     }
 
     /// Links the workers of two instances.
