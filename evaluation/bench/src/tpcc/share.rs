@@ -54,7 +54,7 @@ pub enum ElsewhereAnswer {
 }
 
 /// What was paid, as the histories of one or more databases say.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaymentSums(HistorySums);
 
 /// The lines of an order that were sold elsewhere.

@@ -83,21 +83,30 @@ fn figure_6(sizes: &Sizes) -> Vec<Series> {
     [("Spread", "spread"), ("Group", "group"), ("Mix", "mix"), ("OS", "system")].map(bar).to_vec()
 }
 
-/// Reads and updates of ten rows, through this channel.
-fn multisite(sizes: &Sizes, channel: &str) -> Vec<Series> {
-    let series = |(name, division, access)| {
-        over(name, &percents(sizes), |percent| {
-            micro(sizes, division, access, ROWS_PER_TRANSACTION, percent as u32).option("--channel", channel)
-        })
-    };
+/// Both divisions over these points.
+fn both(xs: &[f64], command: impl Fn(Division, f64) -> BenchCommand) -> Vec<Series> {
+    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)]
+        .map(|(name, division)| over(name, xs, |x| command(division, x)))
+        .to_vec()
+}
+
+/// Both divisions with reads and with updates, over these points.
+fn reads_and_updates(xs: &[f64], command: impl Fn(Division, Access, f64) -> BenchCommand) -> Vec<Series> {
     [
         ("Shared-everything, reads", Division::Everything, Access::Read),
         ("Fine-grained, reads", Division::Fine, Access::Read),
         ("Shared-everything, updates", Division::Everything, Access::Update),
         ("Fine-grained, updates", Division::Fine, Access::Update),
     ]
-    .map(series)
+    .map(|(name, division, access)| over(name, xs, |x| command(division, access, x)))
     .to_vec()
+}
+
+/// Reads and updates of ten rows, through this channel.
+fn multisite(sizes: &Sizes, channel: &str) -> Vec<Series> {
+    reads_and_updates(&percents(sizes), |division, access, percent| {
+        micro(sizes, division, access, ROWS_PER_TRANSACTION, percent as u32).option("--channel", channel)
+    })
 }
 
 fn figure_11(sizes: &Sizes) -> Vec<Series> {
@@ -133,30 +142,16 @@ fn figure_18(sizes: &Sizes) -> Vec<Series> {
 }
 
 fn figure_20(sizes: &Sizes) -> Vec<Series> {
-    let series = |(name, division, access)| {
-        over(name, &sizes.skews, |skew| {
-            micro(sizes, division, access, 2, MULTISITE_PERCENT).option("--skew", skew)
-        })
-    };
-    [
-        ("Shared-everything, reads", Division::Everything, Access::Read),
-        ("Fine-grained, reads", Division::Fine, Access::Read),
-        ("Shared-everything, updates", Division::Everything, Access::Update),
-        ("Fine-grained, updates", Division::Fine, Access::Update),
-    ]
-    .map(series)
-    .to_vec()
+    reads_and_updates(&sizes.skews, |division, access, skew| {
+        micro(sizes, division, access, 2, MULTISITE_PERCENT).option("--skew", skew)
+    })
 }
 
 fn figure_21(sizes: &Sizes) -> Vec<Series> {
     let rows: Vec<f64> = sizes.micro_rows.iter().map(|&rows| rows as f64).collect();
-    let series = |(name, division)| {
-        over(name, &rows, |rows| {
-            micro(sizes, division, Access::Read, ROWS_PER_TRANSACTION, MULTISITE_PERCENT)
-                .option("--rows", rows)
-        })
-    };
-    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+    both(&rows, |division, rows| {
+        micro(sizes, division, Access::Read, ROWS_PER_TRANSACTION, MULTISITE_PERCENT).option("--rows", rows)
+    })
 }
 
 fn figure_22(sizes: &Sizes) -> Vec<Series> {
@@ -190,18 +185,12 @@ fn figure_22(sizes: &Sizes) -> Vec<Series> {
 }
 
 fn figure_23(sizes: &Sizes) -> Vec<Series> {
-    let series = |(name, division): (_, Division)| {
-        over(name, &percents(sizes), |percent| division.command(sizes, "tpcb").option("--multisite", percent))
-    };
-    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+    both(&percents(sizes), |division, percent| division.command(sizes, "tpcb").option("--multisite", percent))
 }
 
 fn figure_24(sizes: &Sizes) -> Vec<Series> {
-    let series = |(name, division): (_, Division)| {
-        over(name, &percents(sizes), |percent| {
-            let command = division.command(sizes, "tpcc-islands").option("--mix", "payment=100");
-            command.option("--multisite", percent)
-        })
-    };
-    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(series).to_vec()
+    both(&percents(sizes), |division, percent| {
+        let command = division.command(sizes, "tpcc-islands").option("--mix", "payment=100");
+        command.option("--multisite", percent)
+    })
 }

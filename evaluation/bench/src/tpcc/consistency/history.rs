@@ -10,7 +10,7 @@ use crate::tpcc::schema::{History, Money};
 use crate::tpcc::wire;
 
 /// Sums of `h_amount` by the district that was paid through and by the paying customer.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::tpcc) struct HistorySums {
     customers: usize,
     #[serde(with = "wire::all_scaled")]
