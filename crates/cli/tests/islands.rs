@@ -90,7 +90,7 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
     let report: serde_json::Value = serde_json::from_slice(&ensilo(&run).stdout).unwrap();
     assert_eq!((&report["islands"], &report["processes"]), (&2.into(), &true.into()));
     assert!(report["throughput"].as_f64().unwrap() > 0.0, "{report}");
-    let few = expect_exit(1, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
+    let few = expect_exit(2, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
     assert!(few.contains("fewer islands or more rows"), "{few}");
     expect_exit(2, &["bench", "tpcb", "--multisite", "101"], &[]);
     let alone = expect_exit(1, &["instance", "micro"], &[]);

@@ -59,6 +59,9 @@
 //! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait only for younger ones, so that there
 //! are no deadlocks (`ages`).
 //!
+//! Where many transactions want a few rows of several instances, each holds some elsewhere while it waits, and gives up for older ones again and again: the
+//! more of them are begun at once, the fewer commit.
+//!
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.

@@ -97,7 +97,7 @@ impl IslandsOptions {
     }
 
     /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its input
-    /// is taken. An instance that dies is started again, if it is stored in a directory, and the others go on; what it was coordinating has an
+    /// is taken. An instance that dies, or does not take in within three seconds that another one has died, is started again, if it is stored in a directory, and the others go on; what it was coordinating has an
     /// [unknown](Outcome::Unknown) outcome. One in memory is lost for good with its rows, and parts of what it was
     /// coordinating stay [in doubt](Islands::in_doubt) elsewhere until somebody [resolves](Islands::resolve) them.
     #[must_use]
@@ -316,7 +316,8 @@ impl<P: Program> Islands<P> {
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it
-    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that does not answer.
+    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that is dead; one that is
+    /// stopped is waited for.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -378,9 +379,13 @@ impl<P: Program> Islands<P> {
             self.submit(site, Submission::Load(load, answer));
         }
         drop(sender);
-        let mut all = LoadReport::new();
+        let (mut all, mut workers) = (LoadReport::new(), 0);
         for made in made {
             all.add(&made?);
+            workers += 1;
+        }
+        if workers < self.sites().count() {
+            return Err(ensilo::Error::rollback("an instance has ended before its load"));
         }
         Ok(all)
     }

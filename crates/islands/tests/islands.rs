@@ -76,6 +76,15 @@ fn what_panics_or_never_ends_is_an_error() {
 }
 
 #[test]
+fn a_load_whose_instance_ends_is_an_error() {
+    let islands = options(2).open::<Bank>().unwrap();
+    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(50) };
+    for _ in 0..2 {
+        assert!(islands.run_load(1, time, &[1]).is_err());
+    }
+}
+
+#[test]
 fn what_does_not_fit_into_a_message_is_refused_and_what_does_arrives() {
     let islands = options(2).open::<Bank>().unwrap();
     let outcome_of =

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     }
     an_instance_in_memory_that_dies_is_dead();
     what_is_in_doubt_is_shown_and_can_be_decided();
+    a_stopped_instance_holds_up_nobody_for_long();
     what_was_answered_survives_killed_processes();
     ExitCode::SUCCESS
 }
@@ -86,8 +87,7 @@ fn an_instance_in_memory_that_dies_is_dead() {
     thread::scope(|scope| {
         let loading = scope.spawn(|| islands.run_load(2, time, &[]));
         thread::sleep(Duration::from_millis(200));
-        let victim = islands.process_id(1).unwrap().to_string();
-        assert!(Command::new("kill").args(["-9", &victim]).status().unwrap().success());
+        signal(&islands, 1, "-KILL");
         assert!(loading.join().unwrap().is_err());
     });
     let outcome = islands.try_transact(1, &transfer(0, (1, 1), 1, None));
@@ -100,6 +100,27 @@ fn an_instance_in_memory_that_dies_is_dead() {
         assert!(islands.resolve(0, id, Decision::Abort));
     }
     ask(&islands, 0, &Part::Sum);
+    let begin = Instant::now();
+    drop(islands);
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+fn signal(islands: &Islands<Bank>, instance: u16, signal: &str) {
+    let process = islands.process_id(instance).unwrap().to_string();
+    assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+}
+
+/// Another one dies meanwhile, of which the stopped one cannot be told.
+fn a_stopped_instance_holds_up_nobody_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(INSTANCES).directory(directory.path()).processes(this_program);
+    let islands = options.open::<Bank>().unwrap();
+    signal(&islands, 1, "-STOP");
+    signal(&islands, 0, "-KILL");
+    // All are there again: the stopped one was ended, and started anew.
+    assert_eq!(sum(&islands), 8000 * INSTANCES as i64);
+    signal(&islands, 1, "-STOP");
+    signal(&islands, 0, "-KILL");
     let begin = Instant::now();
     drop(islands);
     assert!(begin.elapsed() < Duration::from_secs(60));

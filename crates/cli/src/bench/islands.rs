@@ -10,7 +10,8 @@ use ensilo_bench::tpcc::{Scale, parse_mix};
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
 use ensilo_islands_bench::{
-    Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload, run,
+    Micro, MicroOptions, RunError, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload,
+    run,
 };
 
 use crate::interrupt;
@@ -246,7 +247,12 @@ fn run_workload<W: Workload>(
     let plan = Plan::new(&Topology::of_this_machine()?, arguments.islands, arguments.placement);
     let cpus = plan.instances().iter().map(|place| place.cpus().len()).max().unwrap_or(1);
     let workers = arguments.workers.map_or_else(|| u16::try_from(cpus.max(1)), Ok)?;
-    let workload = workload(u64::from(workers) * plan.instances().len() as u64);
+    let all_workers = u64::from(workers) * plan.instances().len() as u64;
+    let workload = workload(all_workers);
+    let sites = workload.sites_max();
+    if all_workers > sites {
+        crate::refuse_usage(&RunError::TooManyWorkers { sites }.to_string());
+    }
     let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.name().to_owned()]);
     interrupt::end_on_ctrl_c(remove_temporary_files);
     let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;

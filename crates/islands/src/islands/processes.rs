@@ -191,7 +191,8 @@ impl Shared {
 
     fn start_again(&self, started: &mut [Started], instance: usize) -> Result<(), InstanceError> {
         if self.options[instance].directory.is_none() {
-            self.tell_of_end(started, instance, started[instance].process.incarnation() + 1);
+            // It does not come back: nobody has to know before.
+            let _ = self.tell_of_end(started, instance, started[instance].process.incarnation() + 1);
             return Err(InstanceError::Process(
                 "its rows were in memory, and are lost with its process".to_owned(),
             ));
@@ -216,8 +217,10 @@ impl Shared {
                 Err(_) => {}
             }
         }
-        // All of them, before it can do anything.
-        self.tell_of_end(started, instance, started[instance].process.incarnation());
+        // All of them, before it can do anything. One that does not take that in has to be started again as well.
+        for silent in self.tell_of_end(started, instance, started[instance].process.incarnation()) {
+            started[silent].process.end();
+        }
         for other in (0..self.options.len()).filter(|other| *other != instance) {
             // Where one is dead by now, it is linked when it comes back.
             let _ = self.link(started, instance, other);
@@ -225,14 +228,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells all others that an instance has ended, and comes back with this incarnation, if it does.
-    fn tell_of_end(&self, started: &[Started], instance: usize, next_incarnation: u32) {
+    /// Tells all others that an instance has ended, and comes back with this incarnation, if it does. Returns those that live and do not answer.
+    fn tell_of_end(&self, started: &[Started], instance: usize, next_incarnation: u32) -> Vec<usize> {
         let number = self.options[instance].number.instance;
-        for (other, started) in started.iter().enumerate() {
-            if other != instance {
-                started.process.end_other(number, next_incarnation);
-            }
-        }
+        let is_silent = |other: &usize| {
+            *other != instance && started[*other].process.end_other(number, next_incarnation).is_err()
+        };
+        (0..started.len()).filter(is_silent).collect()
     }
 
     /// Links the workers of two instances.

@@ -21,6 +21,9 @@ use crate::instance::{
     Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
 
+/// How long a process may take to take in what it is told.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
+
 /// How long a client waits for replies when nobody can order anything any more.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -79,13 +82,20 @@ impl InstanceProcess {
         self.incarnation
     }
 
-    /// Tells the instance that another one has ended, and comes back with this incarnation; returns when it knows. A process that is dead by now
+    /// Tells the instance that another one has ended, and comes back with this incarnation, and waits until it knows. A process that is dead by now
     /// knows nothing that it could be wrong about.
-    pub(crate) fn end_other(&self, instance: u16, next_incarnation: u32) {
-        let told = control::send(&self.control, &Control::Ended { instance, next_incarnation }, None);
-        if told.is_ok() {
-            // The process answers, or is dead.
-            let _ = control::receive(&self.control);
+    ///
+    /// # Errors
+    /// It lives and does not answer.
+    pub(crate) fn end_other(&self, instance: u16, next_incarnation: u32) -> io::Result<()> {
+        self.control.set_read_timeout(Some(ANSWER_PATIENCE))?;
+        let ended = Control::Ended { instance, next_incarnation };
+        let answer =
+            control::send(&self.control, &ended, None).and_then(|()| control::receive(&self.control));
+        self.control.set_read_timeout(None)?;
+        match answer {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 

@@ -144,8 +144,11 @@ impl Program for Bank {
         Ok(sum.to_le_bytes().to_vec())
     }
 
-    /// Transfers between any two instances, and looks at two.
-    fn requests(&self, of: SiteId, _: &[u8]) -> Result<RequestSource> {
+    /// Transfers between any two instances, and looks at two; a description that is not empty has the first instance panic.
+    fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
+        if !description.is_empty() && of.instance == 0 {
+            return Ok(Box::new(|| panic!("a source that panics")));
+        }
         let InstanceNumber { instance, instances } = self.number;
         let mut random = fastrand::Rng::with_seed(u64::from(of.instance) + 1);
         Ok(Box::new(move || {
