@@ -56,8 +56,8 @@
 //! # Waiting
 //! Where something prepared is in the way, a part waits until that has ended, for a bounded time (`queue`); of those who wait for the same the oldest goes first.
 //! A participant's part, if it is the only one beside the coordinator's, is waited for by nobody meanwhile: nothing of its transaction is prepared yet, since
-//! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait only for younger ones, so that there
-//! are no deadlocks (`ages`).
+//! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait longer than a moment only for younger
+//! ones: a deadlock is none for longer (`ages`).
 //!
 //! Where many transactions want a few rows of several instances, each holds some elsewhere while it waits, and gives up for older ones again and again: the
 //! more of them are begun at once, the fewer commit.

@@ -36,7 +36,7 @@ pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failu
     judge::judge(&world.nodes, &world.begun, &world.told).map(|_| ())
 }
 
-/// Two transactions have each a part prepared where the other one is coordinated, and in its way. Time stands still.
+/// Two transactions have each a part prepared where the other one is coordinated, and in its way. Nobody has waited for long.
 ///
 /// # Errors
 /// It is not the older one that commits, or something is wrong with the run.
@@ -53,6 +53,7 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
             ids.push(world.begin_one(at, request, age).ok_or_else(|| stuck("one is dead"))?);
         }
         for _ in 0..10 {
+            world.pass_time();
             world.round();
         }
         let older = usize::from(ages[1] < ages[0]);
@@ -131,7 +132,8 @@ pub fn all_are_tried_until_they_commit(seed: u64) -> Result<(), Failure> {
             if matches!(outcome, Some(Outcome::Committed { .. })) {
                 return false;
             }
-            if id.is_none() || outcome.is_some() {
+            // After a pause of random length, as they are tried again by callers.
+            if (id.is_none() || outcome.is_some()) && world.toss() {
                 *id = world.begin_one(*at, request.clone(), *since);
             }
             true

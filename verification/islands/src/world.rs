@@ -203,6 +203,10 @@ impl World {
         Some(id)
     }
 
+    pub(crate) fn toss(&mut self) -> bool {
+        self.random.bool()
+    }
+
     /// Lets a moment pass.
     pub(crate) fn pass_time(&mut self) {
         self.now += Duration::from_millis(1);

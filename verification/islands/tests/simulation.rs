@@ -43,7 +43,7 @@ fn who_waits_behind_another_gives_up_as_well() {
 
 #[test]
 fn nobody_is_passed_over_for_ever() {
-    for seed in 0..200 {
+    for seed in 0..1000 {
         all_are_tried_until_they_commit(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     }
 }

@@ -291,7 +291,7 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Decides if all have voted, or has the transaction wait for what is in the way.
     fn decide_or_wait<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, id: DistributedId) {
-        if let Stand::Waits(held) = self.decide_if_all_have_voted(io, id)
+        if let Stand::Waits(held) = self.decide_if_all_have_voted(io, id, true)
             && let Some(Coordinated { stage: Stage::Voting { age, .. }, since }) = self.live.get_mut(&id)
         {
             // It waits for this from here on, and no longer for votes.
@@ -300,7 +300,13 @@ impl<S: PartStore> Coordinator<S> {
         }
     }
 
-    fn decide_if_all_have_voted<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) -> Stand {
+    /// `is_new` says that it may wait in any case.
+    fn decide_if_all_have_voted<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        is_new: bool,
+    ) -> Stand {
         let Some(Coordinated { stage, since }) = self.live.get_mut(&id) else { return Stand::Ended };
         let Stage::Voting { local, missing, voted, .. } = stage else { return Stand::Ended };
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
@@ -315,7 +321,7 @@ impl<S: PartStore> Coordinator<S> {
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
-            Err(refusal) if refusal.reason == RefusalReason::Held && self.may_wait(id) => {
+            Err(refusal) if refusal.reason == RefusalReason::Held && (is_new || self.may_wait(id)) => {
                 Stand::Waits(refusal)
             }
             Err(refusal) => {
@@ -346,7 +352,7 @@ impl<S: PartStore> Coordinator<S> {
             matches!(self.live.get(&id), Some(Coordinated { stage: Stage::Voting { .. }, .. }));
         match turn {
             _ if !is_undecided => return Stand::Ended,
-            Turn::Try => return self.decide_if_all_have_voted(io, id),
+            Turn::Try { is_new } => return self.decide_if_all_have_voted(io, id, is_new),
             Turn::Stay if self.may_wait(id) => return Stand::Stays,
             Turn::Stay => self.give_up(io, id, older_waits()),
             Turn::GiveUp(refusal) => self.give_up(io, id, refusal),

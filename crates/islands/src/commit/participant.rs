@@ -101,7 +101,7 @@ impl<S: PartStore> Participant<S> {
         if !window.admit(id.incarnation, number) {
             return;
         }
-        if let Stand::Waits(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }) {
+        if let Stand::Waits(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }, true) {
             self.parts.insert(id, Part::Waiting { age, has_others, part: part.to_vec() });
             queue.add(age, held, io.now);
         }
@@ -122,7 +122,9 @@ impl<S: PartStore> Participant<S> {
             unreachable!("it was there just now");
         };
         let stand = match turn {
-            Turn::Try => self.prepare_or_refuse(io, NewPart { age, has_others, part: &part }),
+            Turn::Try { is_new } => {
+                self.prepare_or_refuse(io, NewPart { age, has_others, part: &part }, is_new)
+            }
             Turn::Stay if self.may_wait(age, has_others) => Stand::Stays,
             Turn::Stay => self.refuse(io, id, older_waits()),
             Turn::GiveUp(refusal) => self.refuse(io, id, refusal),
@@ -133,11 +135,12 @@ impl<S: PartStore> Participant<S> {
         stand
     }
 
-    /// Prepares a part, or refuses it, unless it is to wait.
+    /// Prepares a part, or refuses it, unless it is to wait; it may in any case where it `is_new`.
     fn prepare_or_refuse<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
         NewPart { age, has_others, part }: NewPart<'_>,
+        is_new: bool,
     ) -> Stand {
         match prepare(io.store, age, part) {
             Ok((part, ticket)) => {
@@ -146,7 +149,9 @@ impl<S: PartStore> Participant<S> {
                 self.unstored.add(ticket, age.id);
                 Stand::Ended
             }
-            Err(refusal) if refusal.reason == RefusalReason::Held && self.may_wait(age, has_others) => {
+            Err(refusal)
+                if refusal.reason == RefusalReason::Held && (is_new || self.may_wait(age, has_others)) =>
+            {
                 Stand::Waits(refusal)
             }
             Err(refusal) => self.refuse(io, age.id, refusal.without_waiting()),

@@ -17,11 +17,14 @@ const INTERVAL_MAX: Duration = Duration::from_millis(3);
 /// How many are tried when something has ended.
 const TRIES_MAX: usize = 16;
 
+/// So long everybody may wait, for whomever: in memory what is prepared ends within microseconds, and somebody else's circle costs no more than that.
+const MOMENT: Duration = Duration::from_micros(500);
+
 /// What the queue asks for.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Try the transaction again.
-    Try,
+    /// Try the transaction again. It may wait on in any case if it has waited for a moment only.
+    Try { is_new: bool },
     /// What is in the way of an older one is in its way as well: give up if it may not wait any more.
     Stay,
     /// It has waited too long, for what this says.
@@ -98,10 +101,15 @@ impl Queue {
         let mut tries = if is_time { usize::MAX } else { TRIES_MAX };
         let mut in_the_way = BTreeSet::new();
         self.waiting.retain(|age, waiting| {
-            let is_late = now.saturating_duration_since(waiting.since) >= wait;
+            let waited = now.saturating_duration_since(waiting.since);
+            let (is_new, is_late) = (waited < MOMENT, waited >= wait);
             let is_tried = is_late || tries > 0 && !in_the_way.contains(&waiting.held.message);
             tries -= usize::from(is_tried && tries > 0);
-            let mut stand = turn(age.id, if is_tried { Turn::Try } else { Turn::Stay });
+            let mut stand = match (is_tried, is_new) {
+                (true, _) => turn(age.id, Turn::Try { is_new }),
+                (false, true) => Stand::Stays,
+                (false, false) => turn(age.id, Turn::Stay),
+            };
             if let Stand::Waits(held) = &stand {
                 in_the_way.insert(held.message.clone());
                 waiting.held = held.clone();
