@@ -78,6 +78,13 @@ fn report(line: &str) -> Value {
     let value =
         |name: &str| words[words.iter().position(|word| *word == name).unwrap() + 1].parse::<f64>().unwrap();
     let (workers, seconds) = (value("--workers"), value("--seconds"));
+    if words.contains(&"--islands") {
+        let islands = value("--islands");
+        return json!({
+            "workload": words[1], "islands": islands as u64, "workers_per_island": workers as u64, "seconds": seconds,
+            "throughput": 1000.0 * islands * workers, "retried": 3, "latency_us_p50": 1.0, "latency_us_p99": 2.0,
+        });
+    }
     let is_durable = !words.contains(&"--memory");
     let throughput = 1000.0 * workers + value("--seed");
     let timeline: Vec<Value> = (1..=20)
