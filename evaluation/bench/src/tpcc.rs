@@ -18,6 +18,7 @@ mod order_status;
 mod payment;
 mod random;
 mod rows;
+mod sale;
 mod schema;
 mod session;
 mod share;
@@ -35,7 +36,7 @@ pub use input::CustomerChoice;
 pub(crate) use load::new_stock;
 pub use loaded::{Tpcc, TpccOf};
 pub(crate) use new_order::missing;
-pub use new_order::{LineInput, NewOrderInput, Sold, StockCounts};
+pub use new_order::{LineInput, NewOrderInput};
 pub use options::{
     DEFAULT_MIX, DISTRICTS, LINES_MAX, ReadOnly, Scale, TRANSACTION_TYPES, TpccOptions, WarehouseChoice,
     parse_mix,
@@ -44,6 +45,7 @@ pub use order_status::OrderStatusInput;
 pub use payment::PaymentInput;
 pub(crate) use random::Strings;
 pub use rows::{RowSource, RowTarget};
+pub use sale::{Sold, StockCounts};
 pub use schema::{
     Customer, District, History, Item, Money, NewOrder, Order, OrderLine, Rate, Stock, Warehouse,
 };

@@ -39,7 +39,7 @@ pub struct PaymentInput {
 /// What the terminal shows.
 pub(super) struct PaymentOutput {
     #[allow(dead_code, reason = "what a terminal would show; nobody looks at it here")]
-    shown: (WarehousePaid, DistrictPaid, CustomerPaid, Option<Text<500>>),
+    shown: (WarehousePaid, DistrictPaid, Option<(CustomerPaid, Option<Text<500>>)>),
 }
 
 #[derive(Columns)]
@@ -150,24 +150,31 @@ impl PaymentInput {
         [self.warehouse, self.customer_warehouse].into_iter()
     }
 
-    /// Runs the transaction (clause 2.5.2.2).
+    /// Runs the transaction (clause 2.5.2.2). Where the customer is of another database, and credited there, `credited` is their number.
     pub(super) fn run<A: Arrangement>(
         &self,
         arrangement: &A,
         tx: &mut Transaction<'_, A::Engine>,
         numbers: &mut Vec<u16>,
+        credited: Option<u16>,
     ) -> Result<PaymentOutput> {
         let tables = arrangement.of(self.warehouse);
         let warehouse = self.pay_warehouse(tables, tx)?;
         let district = self.pay_district(tables, tx)?;
-        let (number, customer, notes) = self.pay_by_customer(arrangement, tx, numbers)?;
+        let (number, customer) = match credited {
+            Some(number) => (number, None),
+            None => {
+                let (number, customer, notes) = self.pay_by_customer(arrangement, tx, numbers)?;
+                (number, Some((customer, notes)))
+            }
+        };
         let row = self.history(number, &warehouse.w_name, &district.d_name);
         tables.history.insert(tx, &row)?;
-        Ok(PaymentOutput { shown: (warehouse, district, customer, notes) })
+        Ok(PaymentOutput { shown: (warehouse, district, customer) })
     }
 
-    /// The part of the transaction that is of the customer's warehouse. Returns the customer's number.
-    pub(super) fn run_customer<A: Arrangement>(
+    /// Credits the payment to its customer, which is of this database. Returns the customer's number.
+    pub(super) fn credit<A: Arrangement>(
         &self,
         arrangement: &A,
         tx: &mut Transaction<'_, A::Engine>,
@@ -175,22 +182,6 @@ impl PaymentInput {
         let (number, customer, notes) = self.pay_by_customer(arrangement, tx, &mut Vec::new())?;
         black_box((customer, notes));
         Ok(number)
-    }
-
-    /// The part of the transaction that is not of the customer's warehouse, with the customer's number.
-    pub(super) fn run_but_customer<A: Arrangement>(
-        &self,
-        arrangement: &A,
-        tx: &mut Transaction<'_, A::Engine>,
-        number: u16,
-    ) -> Result<()> {
-        let tables = arrangement.of(self.warehouse);
-        let warehouse = self.pay_warehouse(tables, tx)?;
-        let district = self.pay_district(tables, tx)?;
-        let row = self.history(number, &warehouse.w_name, &district.d_name);
-        tables.history.insert(tx, &row)?;
-        black_box((warehouse, district));
-        Ok(())
     }
 
     #[inline]

@@ -61,7 +61,8 @@ impl<'a, A: Arrangement> TpccSession<'a, A> {
         let TpccOf { database, tables, .. } = self.tpcc;
         let _locks = tables.lock(input.warehouses());
         let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
-        let (answer, epoch) = request.transact_with_epoch(|tx| input.run(tables, tx, &mut self.numbers))?;
+        let (answer, epoch) =
+            request.transact_with_epoch(|tx| input.run(tables, tx, &mut self.numbers, None))?;
         black_box(answer);
         Ok(Done { epoch, effects: 1 })
     }

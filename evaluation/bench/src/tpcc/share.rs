@@ -15,9 +15,10 @@ use super::arrangement::Whole;
 use super::consistency::{self, HistorySums};
 use super::delivery::QueueHeads;
 use super::load;
-use super::new_order::{LineInput, Sold, SoldElsewhere, missing, sell_to_elsewhere};
+use super::new_order::{LineInput, missing};
 use super::options::{LINES_MAX, Scale, TpccOptions};
 use super::payment::PaymentInput;
+use super::sale::{Sold, SoldElsewhere, sell_to_elsewhere};
 use super::stock_level::StockLevelScratch;
 use super::tables::Tables;
 use super::terminal::Entered;
@@ -154,13 +155,17 @@ impl TpccShare {
             }
         }
         match entered {
-            Entered::NewOrder(input) => drop(black_box(input.run_with(&self.tables, tx, &sold)?)),
-            Entered::Payment(input) => match credited {
-                Some(number) => input.run_but_customer(&self.tables, tx, number)?,
-                None => drop(black_box(input.run(&self.tables, tx, &mut Vec::new())?)),
-            },
-            Entered::OrderStatus(input) => drop(black_box(input.run(&self.tables, tx, &mut Vec::new())?)),
+            Entered::NewOrder(input) => {
+                black_box(input.run_with(&self.tables, tx, &sold)?);
+            }
+            Entered::Payment(input) => {
+                black_box(input.run(&self.tables, tx, &mut Vec::new(), credited)?);
+            }
+            Entered::OrderStatus(input) => {
+                black_box(input.run(&self.tables, tx, &mut Vec::new())?);
+            }
             Entered::Delivery(input) => {
+                // What deliveries have taken is known when they have committed, which nobody says here.
                 let heads = QueueHeads::new(input.warehouse);
                 black_box(input.run(&self.tables, tx, &heads)?);
             }
@@ -189,9 +194,7 @@ impl TpccShare {
                 let places = lines.iter().map(|(at, _)| *at);
                 Ok(ElsewhereAnswer::Sold(places.zip(sold).collect()))
             }
-            ElsewherePart::Credit(input) => {
-                input.run_customer(&self.tables, tx).map(ElsewhereAnswer::Credited)
-            }
+            ElsewherePart::Credit(input) => input.credit(&self.tables, tx).map(ElsewhereAnswer::Credited),
         }
     }
 

@@ -139,7 +139,7 @@ fn a_payment_by_name_is_the_middle_namesakes() {
         .unwrap();
     let amount = Money::from_int(100);
     let payment = PaymentInput::of((1, 1), (1, 1), CustomerChoice::LastName(name), amount, NOW);
-    tpcc.database.transact(|tx| payment.run(arrangement, tx, &mut Vec::new()).map(|_| ())).unwrap();
+    tpcc.database.transact(|tx| payment.run(arrangement, tx, &mut Vec::new(), None).map(|_| ())).unwrap();
     tpcc.database
         .transact(|tx| {
             let customer = tables.customers.get(tx, (1, 1, 2))?.unwrap();
