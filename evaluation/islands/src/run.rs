@@ -70,6 +70,18 @@ pub struct RunOptions {
     pub time: LoadTime,
 }
 
+impl RunOptions {
+    /// Checks that there is something for every worker.
+    ///
+    /// # Errors
+    /// [`RunError::TooManyWorkers`].
+    pub fn check(&self, workload: &impl Workload) -> Result<(), RunError> {
+        let (workers, sites) =
+            (self.plan.instances().len() as u64 * u64::from(self.workers), workload.sites_max());
+        if workers > sites { Err(RunError::TooManyWorkers { sites }) } else { Ok(()) }
+    }
+}
+
 /// Why a run has failed.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -120,12 +132,9 @@ pub fn run<W: Workload>(
     options: RunOptions,
     mut progress: impl FnMut(&str),
 ) -> Result<IslandsReport, RunError> {
+    options.check(workload)?;
     let RunOptions { plan, placement, workers, channel, command, directory, width, time } = options;
     let count = plan.instances().len();
-    let sites = workload.sites_max();
-    if count as u64 * u64::from(workers) > sites {
-        return Err(RunError::TooManyWorkers { sites });
-    }
     let (is_oversubscribed, processes, durable) =
         (plan.is_oversubscribed(), command.is_some(), directory.is_some());
     let mut islands = IslandsOptions::new(plan).workers(workers).channel(channel);

@@ -10,8 +10,7 @@ use ensilo_bench::tpcc::{Scale, parse_mix};
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
 use ensilo_islands_bench::{
-    Micro, MicroOptions, RunError, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload,
-    run,
+    Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload, run,
 };
 
 use crate::interrupt;
@@ -247,28 +246,27 @@ fn run_workload<W: Workload>(
     let plan = Plan::new(&Topology::of_this_machine()?, arguments.islands, arguments.placement);
     let cpus = plan.instances().iter().map(|place| place.cpus().len()).max().unwrap_or(1);
     let workers = arguments.workers.map_or_else(|| u16::try_from(cpus.max(1)), Ok)?;
-    let all_workers = u64::from(workers) * plan.instances().len() as u64;
-    let workload = workload(all_workers);
-    let sites = workload.sites_max();
-    if all_workers > sites {
-        crate::refuse_usage(&RunError::TooManyWorkers { sites }.to_string());
-    }
+    let workload = workload(u64::from(workers) * plan.instances().len() as u64);
     let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.name().to_owned()]);
-    interrupt::end_on_ctrl_c(remove_temporary_files);
-    let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;
-    let options = RunOptions {
+    let mut options = RunOptions {
         plan,
         placement: arguments.placement,
         workers,
         channel: arguments.channel,
         command: (!arguments.threads).then_some(command),
-        directory: directory.as_ref().map(|directory| directory.path().to_owned()),
+        directory: None,
         width: arguments.width.into(),
         time: LoadTime {
             warmup: Duration::from_secs_f64(arguments.warmup),
             measured: Duration::from_secs_f64(arguments.seconds),
         },
     };
+    if let Err(error) = options.check(&workload) {
+        crate::refuse_usage(&error.to_string());
+    }
+    interrupt::end_on_ctrl_c(remove_temporary_files);
+    let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;
+    options.directory = directory.as_ref().map(|directory| directory.path().to_owned());
     let report = run(&workload, options, |step| complain(format_args!("{step}")))?;
     match arguments.format {
         IslandsFormat::Text => say(format_args!("{report}")),

@@ -341,6 +341,11 @@ impl<S: PartStore> Coordinator<S> {
         }
     }
 
+    /// Returns whether a transaction was begun here.
+    pub(super) fn has_begun(&self, id: DistributedId) -> bool {
+        id.coordinator == self.own
+    }
+
     /// Goes on with a transaction that waits for something.
     pub(super) fn take_turn<B: Outbox>(
         &mut self,

@@ -114,12 +114,13 @@ impl<S: PartStore> Participant<S> {
         id: DistributedId,
         turn: Turn,
     ) -> Stand {
-        // It may have been aborted.
-        if !matches!(self.parts.get(&id), Some(Part::Waiting { .. })) {
-            return Stand::Ended;
-        }
-        let Some(Part::Waiting { age, has_others, part }) = self.parts.remove(&id) else {
-            unreachable!("it was there just now");
+        let (age, has_others, part) = match self.parts.remove(&id) {
+            Some(Part::Waiting { age, has_others, part }) => (age, has_others, part),
+            // It was aborted, or does not wait any more.
+            other => {
+                self.parts.extend(other.map(|part| (id, part)));
+                return Stand::Ended;
+            }
         };
         let stand = match turn {
             Turn::Try { is_new } => {

@@ -33,7 +33,6 @@ pub struct Io<'a, S, B> {
 /// See the module's documentation. It does nothing by itself: it is handed what has come, and has to be [polled](Site::poll).
 #[derive(Debug)]
 pub struct Site<S: PartStore> {
-    own: SiteId,
     coordinator: Coordinator<S>,
     participant: Participant<S>,
     queue: Queue,
@@ -45,7 +44,6 @@ impl<S: PartStore> Site<S> {
     #[must_use]
     pub fn new(own: SiteId, incarnation: u32, ages: Ages, wait: Duration) -> Self {
         Site {
-            own,
             coordinator: Coordinator::new((own, incarnation), ages.clone(), wait),
             participant: Participant::new(incarnation, ages, wait),
             queue: Queue::new(wait / 2),
@@ -133,10 +131,10 @@ impl<S: PartStore> Site<S> {
     }
 
     fn go_on_with_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {
-        let Site { own, coordinator, participant, queue } = self;
+        let Site { coordinator, participant, queue } = self;
         let has_ended = participant.take_release();
         queue.look(io.now, has_ended, |id, turn| {
-            if id.coordinator == *own {
+            if coordinator.has_begun(id) {
                 coordinator.take_turn(io, id, turn)
             } else {
                 participant.take_turn(io, id, turn)

@@ -35,7 +35,7 @@ pub(super) fn load<A: Arrangement>(
     view: &mut View,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let tasks = tasks(options.warehouses, options.scale);
+    let tasks: Vec<Task> = tasks(options.warehouses, options.scale).collect();
     let division = Division {
         workers: options.workers,
         tasks: tasks.len() as u64,
@@ -50,22 +50,19 @@ pub(super) fn load<A: Arrangement>(
     Ok(())
 }
 
-/// Returns how many tasks there are in filling tables, by number from 0 on.
-pub(super) fn task_count(warehouses: u16, scale: Scale) -> u64 {
-    tasks(warehouses, scale).len() as u64
-}
-
-/// Returns the warehouse that a task is of; `None` for the items, which are of all.
-pub(super) fn warehouse_of_task(warehouses: u16, scale: Scale, task: u64) -> Option<u16> {
-    match tasks(warehouses, scale)[task as usize] {
-        Task::Items(_) => None,
+/// Returns the numbers of the tasks that fill the tables of the warehouses for which `has` says so; the items are of all.
+pub(super) fn tasks_of(options: &TpccOptions, has: impl Fn(u16) -> bool) -> Vec<u64> {
+    let is_own = |task: &Task| match task {
+        Task::Items(_) => true,
         Task::Warehouse(warehouse) | Task::Stocks(warehouse, _) | Task::District(warehouse, _) => {
-            Some(warehouse)
+            has(*warehouse)
         }
-    }
+    };
+    let numbered = (0..).zip(tasks(options.warehouses, options.scale));
+    numbered.filter(|(_, task)| is_own(task)).map(|(number, _)| number).collect()
 }
 
-/// Carries one task out in a transaction.
+/// Carries the task of this number out in a transaction.
 pub(super) fn load_task<A: Arrangement>(
     tx: &mut Transaction<'_, A::Engine>,
     tables: &A,
@@ -73,8 +70,9 @@ pub(super) fn load_task<A: Arrangement>(
     task: u64,
 ) -> Result<()> {
     let (for_load, _) = NuRand::of_seed(options.seed);
-    let tasks = tasks(options.warehouses, options.scale);
-    Loader::new(tables, options, for_load, task).load(&tasks[task as usize], &mut OneTransaction(tx))
+    let described = tasks(options.warehouses, options.scale).nth(task as usize);
+    let described = described.ok_or_else(|| Error::rollback("there is no such task"))?;
+    Loader::new(tables, options, for_load, task).load(&described, &mut OneTransaction(tx))
 }
 
 /// A part of the database.
@@ -97,14 +95,13 @@ impl Task {
     }
 }
 
-fn tasks(warehouses: u16, scale: Scale) -> Vec<Task> {
-    let mut tasks: Vec<Task> = ranges(scale.items, TASK_ROWS).map(Task::Items).collect();
-    for warehouse in 1..=warehouses {
-        tasks.push(Task::Warehouse(warehouse));
-        tasks.extend(ranges(scale.items, TASK_ROWS).map(|items| Task::Stocks(warehouse, items)));
-        tasks.extend((1..=DISTRICTS).map(|district| Task::District(warehouse, district)));
-    }
-    tasks
+fn tasks(warehouses: u16, scale: Scale) -> impl Iterator<Item = Task> {
+    let of_warehouse = move |warehouse| {
+        let stocks = ranges(scale.items, TASK_ROWS).map(move |items| Task::Stocks(warehouse, items));
+        let districts = (1..=DISTRICTS).map(move |district| Task::District(warehouse, district));
+        std::iter::once(Task::Warehouse(warehouse)).chain(stocks).chain(districts)
+    };
+    ranges(scale.items, TASK_ROWS).map(Task::Items).chain((1..=warehouses).flat_map(of_warehouse))
 }
 
 /// `1..=last` in pieces of at most `len`.
@@ -455,8 +452,7 @@ mod tests {
 
     #[test]
     fn tasks_cover_the_specifications_rows() {
-        let rows: u64 =
-            tasks(2, Scale::SPECIFICATION).iter().map(|task| task.rows(Scale::SPECIFICATION)).sum();
+        let rows: u64 = tasks(2, Scale::SPECIFICATION).map(|task| task.rows(Scale::SPECIFICATION)).sum();
         // Items; by warehouse itself, its stocks, ten districts with customers and orders.
         assert_eq!(rows, 100_000 + 2 * (1 + 100_000 + 10 * (1 + 2 * 3_000)));
     }

@@ -118,9 +118,7 @@ impl TpccShare {
 
     /// Returns the numbers of the tasks that fill a database, which has the warehouses for which `has` says so.
     pub fn load_tasks(options: &TpccOptions, has: impl Fn(u16) -> bool) -> Vec<u64> {
-        let TpccOptions { warehouses, scale, .. } = *options;
-        let is_own = |task: &u64| load::warehouse_of_task(warehouses, scale, *task).is_none_or(&has);
-        (0..load::task_count(warehouses, scale)).filter(is_own).collect()
+        load::tasks_of(options, has)
     }
 
     /// Carries out one of the tasks that fill the database. However many databases there are, they make the same rows together, but for the items, which
