@@ -211,7 +211,7 @@ impl<P: Program> Islands<P> {
     }
 
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict with
-    /// others is tried again.
+    /// others is tried again; one that has waited ten times in vain, a second for a vote or half of one for what is prepared, is aborted for good.
     ///
     /// Transactions take turns among the workers of the instance. Each worker talks to those of its number at the other instances: what the request
     /// says of workers does not count.

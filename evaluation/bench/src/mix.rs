@@ -3,10 +3,12 @@
 use std::error;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Random;
 
 /// Shares of transaction types; they add up to 100 percent and are kept to a thousandth of a percent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mix {
     /// For each type, the share of the draws at or below it, in units of 2^-32.
     bounds: Vec<u64>,
@@ -14,7 +16,7 @@ pub struct Mix {
 }
 
 /// A share of draws.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Of 2^32 draws.
     bound: u64,

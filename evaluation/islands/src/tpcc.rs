@@ -30,8 +30,8 @@ pub struct TpccIslandsOptions {
     pub warehouses: u16,
     /// How much there is of everything else.
     pub scale: Scale,
-    /// The shares of the transaction types, in percent and in the order of [`TRANSACTION_TYPES`](ensilo_bench::tpcc::TRANSACTION_TYPES).
-    pub mix: [f64; 5],
+    /// The shares of the transaction types.
+    pub mix: Mix,
     /// How many of a hundred orders and payments have to do with another warehouse; `None` for what the specification says: one item of a hundred, and
     /// 15 payments of a hundred.
     pub multisite_percent: Option<u8>,
@@ -41,16 +41,12 @@ impl TpccIslandsOptions {
     /// Returns the same as it is said to TPC-C, where there are so many workers in all.
     fn to_options(&self, workers: usize) -> TpccOptions {
         let mut options = TpccOptions::new(workers);
-        (options.warehouses, options.scale) = (self.warehouses, self.scale);
-        if let Ok(mix) = Mix::new(&self.mix) {
-            options.mix = mix;
-        }
+        (options.warehouses, options.scale, options.mix) = (self.warehouses, self.scale, self.mix.clone());
         if let Some(percent) = self.multisite_percent {
-            let share = f64::from(percent.min(100)) / 100.0;
+            let share = (f64::from(percent) / 100.0).min(1.0);
+            // So that of all orders with this number of lines the share has one at least.
             let of_items = 1.0 - (1.0 - share).powf(1.0 / LINES);
-            let to_share = |share: f64| Share::of_percent(100.0 * share.clamp(0.0, 1.0));
-            options.remote_items = to_share(of_items).unwrap_or(options.remote_items);
-            options.remote_customers = to_share(share).unwrap_or(options.remote_customers);
+            [options.remote_items, options.remote_customers] = [of_items, share].map(to_share);
         }
         options
     }
@@ -59,6 +55,13 @@ impl TpccIslandsOptions {
         (1..=self.warehouses)
             .filter(move |warehouse| holder(*warehouse, number.instances) == u64::from(number.instance))
     }
+}
+
+fn to_share(share: f64) -> Share {
+    let Some(share) = Share::of_percent(100.0 * share) else {
+        unreachable!("shares lie between nothing and all");
+    };
+    share
 }
 
 /// Returns the instance that has a warehouse.
@@ -151,7 +154,7 @@ impl Workload for TpccIslandsOptions {
         let options = self.to_options(1);
         let of_orders = 1.0 - (1.0 - options.remote_items.percent() / 100.0).powf(LINES);
         let of_payments = options.remote_customers.percent() / 100.0;
-        let [orders, payments, ..] = self.mix;
+        let [orders, payments] = [0, 1].map(|of_type| self.mix.percent(of_type));
         (orders * of_orders + payments * of_payments).round() as u8
     }
 

@@ -232,7 +232,7 @@ pub(super) fn run_tpcc(arguments: &TpccIslandsArguments) -> ExitCode {
     let options = |workers: u64| TpccIslandsOptions {
         warehouses: warehouses.unwrap_or(u16::try_from(workers).unwrap_or(u16::MAX)),
         scale: Scale { items: *items, customers: *customers },
-        mix: std::array::from_fn(|of_type| mix.percent(of_type)),
+        mix: mix.clone(),
         multisite_percent: *multisite,
     };
     run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
