@@ -1,5 +1,6 @@
 //! Tables with rows that are known at run time only, for query languages and other programming languages.
 
+mod encoded;
 mod scan;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use crate::Silo;
 use ensilo_engine::{Engine, ReadOf, WriteOf};
 use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
 
+pub use encoded::{EncodedScan, EncodedTable};
 pub use scan::DynamicScan;
 
 use crate::catalog::table_core::TableCore;

@@ -183,6 +183,12 @@ pub mod variants {
     };
 }
 
+/// Rows that are encoded already, for crates of this workspace that pass them on. It changes without notice.
+#[doc(hidden)]
+pub mod encoded {
+    pub use crate::dynamic::{EncodedScan, EncodedTable};
+}
+
 /// What rows, keys, schemas and values are, beyond what most programs name.
 ///
 /// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and

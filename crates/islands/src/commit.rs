@@ -84,7 +84,7 @@ mod window;
 
 pub use ages::Ages;
 pub use coordinator::{Outcome, Request};
-pub use id::{DistributedId, SiteId};
+pub use id::{DistributedId, OpenId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
 pub use store::{Failed, OwnPart, PartStore, Participants, Voting};

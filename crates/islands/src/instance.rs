@@ -3,12 +3,15 @@
 //! A worker serves its channels and its submissions by turns, and never waits while it serves one: two workers that need each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
 //! thread.
 
+mod aside;
+mod carry_out;
 mod client;
 mod clock;
 mod idle;
 mod links;
 mod load;
 mod notes;
+mod open;
 mod pause;
 mod program;
 mod snapshot;
@@ -21,11 +24,12 @@ pub use load::{LoadReport, LoadTime, RequestSource};
 pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;
 
-pub(crate) use client::{ClientEnd, Order, Reply};
+pub(crate) use client::{ClientEnd, OpenPart, Order, Reply};
 pub(crate) use clock::machine_nanos;
 pub(crate) use idle::Idle;
 pub(crate) use load::Load;
 pub(crate) use notes::{Found, Notes};
+pub(crate) use open::OpenTransactions;
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::SnapshotRead;
 pub(crate) use store::{InstanceStore, Recovered};

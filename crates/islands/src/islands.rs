@@ -1,7 +1,9 @@
 //! Several instances as one database: in processes of their own, or in threads of one process.
 
+mod attempts;
 mod control;
 mod local;
+mod open;
 mod process;
 mod processes;
 mod remote;
@@ -11,29 +13,25 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo::{Database, Options};
 
+pub(crate) use self::attempts::Attempts;
 use self::local::{InstanceOptions, LocalInstance};
+pub use self::open::OpenTransaction;
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
     InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, SnapshotRead, Submission,
-    machine_nanos, pause_before_attempt,
+    machine_nanos,
 };
 use crate::placement::Plan;
-
-/// How often a transaction that is in conflict is tried.
-const ATTEMPTS_MAX: u32 = 1000;
-
-/// How often, if each time it has waited in vain: for a vote, or for what is prepared.
-const WAITS_MAX: u32 = 10;
 
 /// How long instances may take until all decisions are carried out.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
@@ -123,6 +121,7 @@ impl IslandsOptions {
             workers,
             pauses: Mutex::new(()),
             next_worker: AtomicU32::new(0),
+            next_open: AtomicU64::new(0),
         })
     }
 
@@ -163,6 +162,7 @@ pub struct Islands<P: Program> {
     pauses: Mutex<()>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,
+    next_open: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -219,15 +219,10 @@ impl<P: Program> Islands<P> {
     /// # Panics
     /// When there is no such instance.
     pub fn transact(&self, instance: u16, request: &Request) -> Outcome {
-        let (mut attempt, since) = (1, machine_nanos());
+        let mut attempts = Attempts::begin();
         loop {
-            match self.try_transact_since(instance, request, since) {
-                Outcome::Aborted(refusal) if refusal.reason.may_pass() && attempt < ATTEMPTS_MAX => {
-                    // These have been waited for, for a second or half of one.
-                    let has_waited = matches!(refusal.reason, RefusalReason::NoVote | RefusalReason::Held);
-                    attempt += if has_waited { ATTEMPTS_MAX / WAITS_MAX } else { 1 };
-                    thread::sleep(pause_before_attempt(attempt));
-                }
+            match self.try_transact_since(instance, request, attempts.since) {
+                Outcome::Aborted(refusal) if attempts.may_go_on(refusal.reason) => {}
                 outcome => return outcome,
             }
         }
@@ -248,13 +243,23 @@ impl<P: Program> Islands<P> {
             let message = format!("there is no instance {}", site.instance);
             return Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message));
         }
-        // Relaxed: a matter of who does the work.
-        let worker = (self.next_worker.fetch_add(1, Ordering::Relaxed) % u32::from(self.workers)) as u16;
+        let worker = self.take_turn();
         let mut request = request.clone();
         request.remote.iter_mut().for_each(|(site, _)| site.worker = worker);
+        self.run(SiteId { instance, worker }, request, since)
+    }
+
+    /// Returns the worker whose turn it is.
+    fn take_turn(&self) -> u16 {
+        // Relaxed: a matter of who does the work.
+        (self.next_worker.fetch_add(1, Ordering::Relaxed) % u32::from(self.workers)) as u16
+    }
+
+    /// Has a site coordinate a transaction, and waits for the outcome.
+    fn run(&self, coordinator: SiteId, request: Request, since: u64) -> Outcome {
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.submit(SiteId { instance, worker }, Submission::Transaction(request, since, answer));
+        self.submit(coordinator, Submission::Transaction(request, since, answer));
         let ended = || Outcome::Unknown("the instance has ended before it answered".to_owned());
         receiver.recv().unwrap_or_else(|_| ended())
     }
@@ -313,6 +318,22 @@ impl<P: Program> Islands<P> {
             Running::Threads(_) => Vec::new(),
             Running::Processes(processes) => processes.starts(),
         }
+    }
+
+    /// Has the program of an instance do what is [no part of a transaction](Program::administer), and returns what that returns.
+    ///
+    /// # Errors
+    /// What the program says; [`RefusalReason::NoVote`] when the instance has ended before it has answered.
+    ///
+    /// # Panics
+    /// When there is no such instance.
+    pub fn administer(&self, instance: u16, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let (sender, done) = mpsc::channel();
+        let answer = Box::new(move |result| drop(sender.send(result)));
+        self.submit(SiteId { instance, worker: 0 }, Submission::Administer(request.to_vec(), answer));
+        let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
+        let done = done.recv().map_err(ended)?;
+        done.map_err(|error| Refusal::new(RefusalReason::Rejected, error.to_string()))
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it

@@ -48,10 +48,10 @@
 //! let plan = Plan::new(&Topology::of_this_machine()?, Instances::Count(2), Placement::System);
 //! let islands: Islands<Bank> = IslandsOptions::new(plan).workers(1).open()?;
 //! // From an account of the first instance to one of the second one.
-//! let transfer = |amount: i8| Request {
-//!     local: Some(vec![3, (-amount).cast_unsigned()]),
-//!     remote: vec![(SiteId { instance: 1, worker: 0 }, vec![7, amount.cast_unsigned()])],
-//! };
+//! let transfer = |amount: i8| Request::new(
+//!     Some(vec![3, (-amount).cast_unsigned()]),
+//!     vec![(SiteId { instance: 1, worker: 0 }, vec![7, amount.cast_unsigned()])],
+//! );
 //! assert!(matches!(islands.transact(0, &transfer(60)), Outcome::Committed { .. }));
 //! let Outcome::Aborted(refusal) = islands.transact(0, &transfer(60)) else { panic!("there are 40 left") };
 //! assert!(refusal.to_string().contains("not enough money"));
@@ -76,6 +76,8 @@ mod islands;
 mod placement;
 #[cfg(not(loom))]
 mod round_trips;
+#[cfg(not(loom))]
+mod tables;
 mod topology;
 
 pub use binding::{BindError, bind_this_thread};
@@ -85,8 +87,13 @@ pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 #[cfg(not(loom))]
 pub use instance::{InstanceError, InstanceNumber, LoadReport, LoadTime, Program, RequestSource};
 #[cfg(not(loom))]
-pub use islands::{Islands, IslandsOptions, run_if_instance};
+pub use islands::{Islands, IslandsOptions, OpenTransaction, run_if_instance};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};
+#[cfg(not(loom))]
+pub use tables::{
+    IslandDatabase, IslandError, IslandIndex, IslandScan, IslandTable, IslandTransaction, Partitioning,
+    TableProgram,
+};
 pub use topology::{Core, CpuId, NodeId, Regular, Topology, TopologyError};

@@ -13,8 +13,7 @@ use ensilo_islands::{ChannelKind, Islands, LoadTime};
 
 fn balances(islands: &Islands<Bank>) -> Vec<i64> {
     let sum_at = |instance| {
-        let outcome =
-            islands.transact(instance, &Request { local: Some(Part::Sum.bytes()), remote: Vec::new() });
+        let outcome = islands.transact(instance, &Request::new(Some(Part::Sum.bytes()), Vec::new()));
         let Outcome::Committed { local: Some(sum), .. } = outcome else { panic!("{outcome:?}") };
         i64::from_le_bytes(sum.try_into().unwrap())
     };
@@ -43,8 +42,7 @@ fn the_own_part_knows_what_the_others_have_returned() {
     let islands = options(3).open::<Bank>().unwrap();
     let empty = |instance, id| (site(instance), Part::Empty { id }.bytes());
     for balance in [3 * BALANCE, 3 * BALANCE] {
-        let request =
-            Request { local: Some(Part::Collect { id: 0 }.bytes()), remote: vec![empty(1, 4), empty(2, 5)] };
+        let request = Request::new(Some(Part::Collect { id: 0 }.bytes()), vec![empty(1, 4), empty(2, 5)]);
         let outcome = islands.transact(0, &request);
         let Outcome::Committed { local: Some(local), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(local, balance.to_le_bytes());
@@ -57,7 +55,7 @@ fn a_part_that_panics_ends_its_transaction_alone() {
     let islands = options(2).open::<Bank>().unwrap();
     let add = || Part::Add { id: 1, amount: 1, number: None }.bytes();
     for (local, remote) in [(Part::Panic.bytes(), add()), (add(), Part::Panic.bytes())] {
-        let outcome = islands.transact(0, &Request { local: Some(local), remote: vec![(site(1), remote)] });
+        let outcome = islands.transact(0, &Request::new(Some(local), vec![(site(1), remote)]));
         assert!(matches!(outcome, Outcome::Aborted(_)), "{outcome:?}");
     }
     assert!(matches!(islands.transact(0, &transfer(1, (1, 1), 1, None)), Outcome::Committed { .. }));
@@ -87,8 +85,7 @@ fn a_load_whose_instance_ends_is_an_error() {
 #[test]
 fn what_does_not_fit_into_a_message_is_refused_and_what_does_arrives() {
     let islands = options(2).open::<Bank>().unwrap();
-    let outcome_of =
-        |part: Vec<u8>| islands.transact(0, &Request { local: None, remote: vec![(site(1), part)] });
+    let outcome_of = |part: Vec<u8>| islands.transact(0, &Request::new(None, vec![(site(1), part)]));
     let largest = outcome_of(Part::Fill { bytes: PART_BYTES_MAX }.bytes());
     assert!(matches!(&largest, Outcome::Committed { remote, .. } if remote[0].1.len() == PART_BYTES_MAX));
     for part in [Part::Fill { bytes: PART_BYTES_MAX + 1 }.bytes(), vec![0; PART_BYTES_MAX + 1]] {
@@ -129,7 +126,7 @@ fn what_a_transaction_reads_at_two_instances_belongs_together() {
                 }
             });
             let balance = || Part::Balance { id: 0 }.bytes();
-            let both = Request { local: Some(balance()), remote: vec![(site(1), balance())] };
+            let both = Request::new(Some(balance()), vec![(site(1), balance())]);
             for _ in 0..reads {
                 let outcome = islands.transact(0, &both);
                 let Outcome::Committed { local: Some(here), remote } = outcome else { panic!("{outcome:?}") };
@@ -150,7 +147,7 @@ fn a_transaction_has_one_part_at_each_site_that_there_is() {
     for remote in
         [vec![(site(0), part())], vec![(site(1), part()), (site(1), part())], vec![(site(2), part())]]
     {
-        let outcome = islands.transact(0, &Request { local: None, remote });
+        let outcome = islands.transact(0, &Request::new(None, remote));
         assert!(
             matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected),
             "{outcome:?}"

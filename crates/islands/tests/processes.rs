@@ -42,7 +42,7 @@ fn this_program() -> Command {
 
 /// What an instance says to a part alone.
 fn ask(islands: &Islands<Bank>, instance: u16, part: &Part) -> Vec<u8> {
-    let request = Request { local: Some(part.bytes()), remote: Vec::new() };
+    let request = Request::new(Some(part.bytes()), Vec::new());
     loop {
         match islands.transact(instance, &request) {
             Outcome::Committed { local: Some(reply), .. } => return reply,
@@ -156,8 +156,7 @@ fn what_is_in_doubt_is_shown_and_can_be_decided() {
             thread::sleep(Duration::from_millis(3));
         };
         // The account is locked.
-        let add =
-            Request { local: Some(Part::Add { id: 1, amount: 0, number: None }.bytes()), remote: Vec::new() };
+        let add = Request::new(Some(Part::Add { id: 1, amount: 0, number: None }.bytes()), Vec::new());
         assert!(matches!(islands.try_transact(1, &add), Outcome::Aborted(_)));
         assert!(in_doubt.iter().all(|id| islands.resolve(1, *id, Decision::Abort)));
         assert!(matches!(islands.try_transact(1, &add), Outcome::Committed { .. }));
@@ -235,6 +234,6 @@ fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]
     }
     // Locks that were left would show.
     let everywhere: Vec<_> = (1..INSTANCES as u16).map(|at| (site(at), Part::Sum.bytes())).collect();
-    let outcome = islands.transact(0, &Request { local: Some(Part::Sum.bytes()), remote: everywhere });
+    let outcome = islands.transact(0, &Request::new(Some(Part::Sum.bytes()), everywhere));
     assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
 }

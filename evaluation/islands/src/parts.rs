@@ -33,7 +33,7 @@ pub(crate) fn local(part: &impl Serialize) -> Request {
 
 /// The same of the bytes of a part.
 pub(crate) fn local_bytes(part: Vec<u8>) -> Request {
-    Request { local: Some(part), remote: Vec::new() }
+    Request::new(Some(part), Vec::new())
 }
 
 /// Returns a transaction of a worker with these parts, by the instance that each is for.

@@ -17,9 +17,8 @@ pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failu
     world.network.calm_down();
     let [writes, reads] =
         [(true, false), (false, true)].map(|(writes, reads)| to_bytes(&[Step { key: 0, reads, writes }]));
-    let request = |world: &World, to: usize| Request {
-        local: Some(writes.clone()),
-        remote: vec![(world.nodes[to].id(), reads.clone())],
+    let request = |world: &World, to: usize| {
+        Request::new(Some(writes.clone()), vec![(world.nodes[to].id(), reads.clone())])
     };
     make_acquainted(&mut world)?;
     let voting = request(&world, 1);
@@ -48,8 +47,7 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
         let part = to_bytes(&[Step { key: 0, reads: true, writes: true }]);
         let mut ids = Vec::new();
         for (at, age) in ages.into_iter().enumerate() {
-            let request =
-                Request { local: Some(part.clone()), remote: vec![(world.nodes[1 - at].id(), part.clone())] };
+            let request = Request::new(Some(part.clone()), vec![(world.nodes[1 - at].id(), part.clone())]);
             ids.push(world.begin_one(at, request, age).ok_or_else(|| stuck("one is dead"))?);
         }
         for _ in 0..10 {
@@ -81,7 +79,7 @@ pub fn one_waits_behind_another() -> Result<(), Failure> {
     };
     let [at_0, at_1] = [0, 1].map(|at| world.nodes[at].id());
     let begin = |world: &mut World, at, local, remote, age| {
-        world.begin_one(at, Request { local, remote }, age).ok_or_else(|| stuck("one is dead"))
+        world.begin_one(at, Request::new(local, remote), age).ok_or_else(|| stuck("one is dead"))
     };
     // These hold keys 0 and 1 of instance 0.
     begin(&mut world, 2, None, vec![(at_0, part(&[0]))], 4)?;
@@ -160,7 +158,7 @@ fn make_acquainted(world: &mut World) -> Result<(), Failure> {
     let count = world.nodes.len();
     let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
     for (from, to) in pairs.filter(|(from, to)| from != to) {
-        let request = Request { local: None, remote: vec![(world.nodes[to].id(), Vec::new())] };
+        let request = Request::new(None, vec![(world.nodes[to].id(), Vec::new())]);
         commit(world, from, &request)?;
     }
     Ok(())

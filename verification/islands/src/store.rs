@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ensilo_islands::commit::{
-    DistributedId, Failed, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
+    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
 };
 
 use crate::fault::Fault;
@@ -256,7 +256,12 @@ impl PartStore for Store {
     type Prepared = Prepared;
     type Ticket = Ticket;
 
-    fn prepare(&mut self, id: DistributedId, part: &[u8]) -> Result<Voting<Prepared, Ticket>, Refusal> {
+    fn prepare(
+        &mut self,
+        id: DistributedId,
+        _: Option<OpenId>,
+        part: &[u8],
+    ) -> Result<Voting<Prepared, Ticket>, Refusal> {
         let sets = self.execute(part);
         self.validate(&sets)?;
         self.seen.insert(id, sets.reads.clone());

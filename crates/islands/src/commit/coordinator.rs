@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::ages::{Age, Ages};
-use super::id::{DistributedId, SiteId};
+use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
@@ -17,13 +17,28 @@ use super::unstored::Unstored;
 /// How often a decision is tried, where the coordinator's own part is in conflict with others: those who have voted need not vote again.
 const DECISION_ATTEMPTS_MAX: u32 = 3;
 
-/// A transaction whose parts are known beforehand. Each has [`PART_BYTES_MAX`] bytes at most.
+/// A transaction that is to commit, with its parts. Each has [`PART_BYTES_MAX`] bytes at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
+    /// The open transaction that the parts end; `None` if they are all that there is.
+    open: Option<OpenId>,
     /// What it does at the coordinator's instance, if anything: last, and with what the others have returned.
     pub local: Option<Vec<u8>>,
     /// What it does elsewhere, one part for each site.
     pub remote: Vec<(SiteId, Vec<u8>)>,
+}
+
+impl Request {
+    /// Returns a transaction whose parts are known beforehand: what it does at the coordinator's instance, and elsewhere.
+    #[must_use]
+    pub fn new(local: Option<Vec<u8>>, remote: Vec<(SiteId, Vec<u8>)>) -> Self {
+        Request { open: None, local, remote }
+    }
+
+    /// Returns one that ends an open transaction. It has a part at each site where that is open; one that is empty is not carried out.
+    pub(crate) fn ending(open: OpenId, local: Option<Vec<u8>>, remote: Vec<(SiteId, Vec<u8>)>) -> Self {
+        Request { open: Some(open), local, remote }
+    }
 }
 
 /// What has become of a transaction.
@@ -62,12 +77,19 @@ struct Coordinated {
 #[derive(Debug)]
 enum Stage {
     /// Votes are missing, or the coordinator's own part waits for what is prepared. Nothing is decided: it becomes `Deciding`, or is aborted.
-    Voting { age: Age, local: Option<Vec<u8>>, missing: Vec<SiteId>, voted: Voted },
+    Voting { age: Age, own: Own, missing: Vec<SiteId>, voted: Voted },
     /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
     /// or `Decided`, as the disk has it.
     Deciding { local: Option<Vec<u8>>, voted: Voted },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
     Decided { missing: Vec<SiteId> },
+}
+
+/// What the coordinator is to carry out itself, if anything.
+#[derive(Debug)]
+struct Own {
+    open: Option<OpenId>,
+    part: Option<Vec<u8>>,
 }
 
 /// Those who have voted to commit.
@@ -144,12 +166,13 @@ impl<S: PartStore> Coordinator<S> {
             let peer = self.peers.entry(*site).or_default();
             let (number, incarnation) = (peer.next_number, peer.incarnation);
             peer.next_number += 1;
-            let message = Message::Execute { id, number, incarnation, since, has_others, part };
+            let open = request.open;
+            let message = Message::Execute { id, number, incarnation, since, has_others, open, part };
             io.outbox.send(*site, &message);
         }
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
-        let (age, local) = (Age { since, id }, request.local.clone());
-        let stage = Stage::Voting { age, local, missing, voted: Voted::default() };
+        let own = Own { open: request.open, part: request.local.clone() };
+        let stage = Stage::Voting { age: Age { since, id }, own, missing, voted: Voted::default() };
         self.live.insert(id, Coordinated { stage, since: io.now });
         self.decide_or_wait(io, queue, id);
         id
@@ -308,11 +331,11 @@ impl<S: PartStore> Coordinator<S> {
         is_new: bool,
     ) -> Stand {
         let Some(Coordinated { stage, since }) = self.live.get_mut(&id) else { return Stand::Ended };
-        let Stage::Voting { local, missing, voted, .. } = stage else { return Stand::Ended };
+        let Stage::Voting { own, missing, voted, .. } = stage else { return Stand::Ended };
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return Stand::Stays;
         }
-        match decide(io.store, id, local.as_deref(), voted) {
+        match decide(io.store, id, own, voted) {
             Ok((reply, ticket)) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
@@ -321,9 +344,7 @@ impl<S: PartStore> Coordinator<S> {
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
-            Err(refusal) if refusal.reason == RefusalReason::Held && (is_new || self.may_wait(id)) => {
-                Stand::Waits(refusal)
-            }
+            Err(refusal) if own.may_wait(&refusal) && (is_new || self.may_wait(id)) => Stand::Waits(refusal),
             Err(refusal) => {
                 self.give_up(io, id, refusal.without_waiting());
                 Stand::Ended
@@ -433,14 +454,15 @@ impl<S: PartStore> Coordinator<S> {
 fn decide<S: PartStore>(
     store: &mut S,
     id: DistributedId,
-    local: Option<&[u8]>,
+    Own { open, part }: &Own,
     voted: &Voted,
 ) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
-    let own = local.map(|part| OwnPart { part, replies: &voted.replies });
+    let own = part.as_deref().map(|part| OwnPart { open: *open, part, replies: &voted.replies });
+    let attempts_max = if open.is_some() { 1 } else { DECISION_ATTEMPTS_MAX };
     let mut attempts = 1;
     loop {
         match store.decide(id, own, voted.participants()) {
-            Err(Refusal { reason: RefusalReason::Conflict, .. }) if attempts < DECISION_ATTEMPTS_MAX => {
+            Err(Refusal { reason: RefusalReason::Conflict, .. }) if attempts < attempts_max => {
                 attempts += 1;
             }
             decided => return decided,
@@ -467,6 +489,13 @@ fn tell<S: PartStore, B: Outbox>(
 ) {
     for site in sites {
         io.outbox.send(*site, &Message::Decide { id, decision });
+    }
+}
+
+impl Own {
+    /// Returns whether one that is refused so may wait for what is in its way. What was open has ended.
+    fn may_wait(&self, refusal: &Refusal) -> bool {
+        refusal.reason == RefusalReason::Held && self.open.is_none()
     }
 }
 

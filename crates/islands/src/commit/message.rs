@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::DistributedId;
+use super::id::{DistributedId, OpenId};
 
 /// The most bytes of what a refusal says.
 const MESSAGE_BYTES_MAX: usize = 1000;
@@ -12,7 +12,7 @@ const MESSAGE_BYTES_MAX: usize = 1000;
 /// A message of the protocol, about one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<'a> {
-    /// To a participant: carry this part out, prepare it, and vote.
+    /// To a participant: carry this part out, prepare it with what is open, and vote.
     Execute {
         /// The transaction.
         id: DistributedId,
@@ -24,6 +24,8 @@ pub enum Message<'a> {
         since: u64,
         /// Whether others have parts of it as well, but for the coordinator.
         has_others: bool,
+        /// The open transaction that the part belongs to, if to one.
+        open: Option<OpenId>,
         /// What is to be carried out.
         part: &'a [u8],
     },
@@ -96,7 +98,7 @@ impl Refusal {
 
 impl Refusal {
     /// Returns the same for one that has not waited for what is in its way: it may succeed soon.
-    pub(super) fn without_waiting(mut self) -> Self {
+    pub(crate) fn without_waiting(mut self) -> Self {
         if self.reason == RefusalReason::Held {
             self.reason = RefusalReason::Conflict;
         }

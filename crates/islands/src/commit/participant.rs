@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ages::{Age, Ages};
 use super::coordinator::{older_waits, too_long};
-use super::id::{DistributedId, SiteId};
+use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
@@ -33,6 +33,7 @@ pub(super) struct NewPart<'a> {
     pub(super) age: Age,
     /// See [`Message::Execute`].
     pub(super) has_others: bool,
+    pub(super) open: Option<OpenId>,
     pub(super) part: &'a [u8],
 }
 
@@ -90,8 +91,9 @@ impl<S: PartStore> Participant<S> {
         io: &mut Io<'_, S, B>,
         queue: &mut Queue,
         (number, incarnation): (u64, u32),
-        NewPart { age, has_others, part }: NewPart<'_>,
+        new: NewPart<'_>,
     ) {
+        let NewPart { age, has_others, part, .. } = new;
         let id = age.id;
         if incarnation != self.incarnation {
             let reason = RefusalReason::Restarted(self.incarnation);
@@ -101,7 +103,7 @@ impl<S: PartStore> Participant<S> {
         if !window.admit(id.incarnation, number) {
             return;
         }
-        if let Stand::Waits(held) = self.prepare_or_refuse(io, NewPart { age, has_others, part }, true) {
+        if let Stand::Waits(held) = self.prepare_or_refuse(io, new, true) {
             self.parts.insert(id, Part::Waiting { age, has_others, part: part.to_vec() });
             queue.add(age, held, io.now);
         }
@@ -124,7 +126,7 @@ impl<S: PartStore> Participant<S> {
         };
         let stand = match turn {
             Turn::Try { is_new } => {
-                self.prepare_or_refuse(io, NewPart { age, has_others, part: &part }, is_new)
+                self.prepare_or_refuse(io, NewPart { age, has_others, open: None, part: &part }, is_new)
             }
             Turn::Stay if self.may_wait(age, has_others) => Stand::Stays,
             Turn::Stay => self.refuse(io, id, older_waits()),
@@ -140,18 +142,22 @@ impl<S: PartStore> Participant<S> {
     fn prepare_or_refuse<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,
-        NewPart { age, has_others, part }: NewPart<'_>,
+        new: NewPart<'_>,
         is_new: bool,
     ) -> Stand {
-        match prepare(io.store, age, part) {
+        let NewPart { age, has_others, open, .. } = new;
+        match prepare(io.store, new) {
             Ok((part, ticket)) => {
                 self.ages.enter(age);
                 self.parts.insert(age.id, part);
                 self.unstored.add(ticket, age.id);
                 Stand::Ended
             }
+            // What was open has ended.
             Err(refusal)
-                if refusal.reason == RefusalReason::Held && (is_new || self.may_wait(age, has_others)) =>
+                if refusal.reason == RefusalReason::Held
+                    && open.is_none()
+                    && (is_new || self.may_wait(age, has_others)) =>
             {
                 Stand::Waits(refusal)
             }
@@ -283,10 +289,9 @@ impl<S: PartStore> Participant<S> {
 
 fn prepare<S: PartStore>(
     store: &mut S,
-    age: Age,
-    part: &[u8],
+    NewPart { age, open, part, .. }: NewPart<'_>,
 ) -> Result<(Part<S::Prepared>, S::Ticket), Refusal> {
-    let Voting { prepared, reply, writes, ticket } = store.prepare(age.id, part)?;
+    let Voting { prepared, reply, writes, ticket } = store.prepare(age.id, open, part)?;
     if reply.len() > PART_BYTES_MAX {
         store.abort(age.id, prepared);
         return Err(too_long());

@@ -101,8 +101,8 @@ impl<S: PartStore> Site<S> {
     ) -> Result<(), Failed> {
         let io = &mut io;
         match message {
-            Message::Execute { id, number, incarnation, since, has_others, part } => {
-                let part = NewPart { age: Age { since, id }, has_others, part };
+            Message::Execute { id, number, incarnation, since, has_others, open, part } => {
+                let part = NewPart { age: Age { since, id }, has_others, open, part };
                 self.participant.receive_part(io, &mut self.queue, (number, incarnation), part);
             }
             Message::Decide { id, decision } => {

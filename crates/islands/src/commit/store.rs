@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::id::{DistributedId, SiteId};
+use super::id::{DistributedId, OpenId, SiteId};
 use super::message::Refusal;
 
 /// A part that was carried out and prepared.
@@ -21,6 +21,8 @@ pub struct Voting<P, T> {
 /// The coordinator's own part.
 #[derive(Copy, Clone, Debug)]
 pub struct OwnPart<'a> {
+    /// The open transaction that it belongs to, if to one.
+    pub open: Option<OpenId>,
     /// What it does.
     pub part: &'a [u8],
     /// What the other parts have returned, in the order in which they have voted.
@@ -66,14 +68,15 @@ pub trait PartStore {
     /// See the trait's documentation.
     type Ticket: fmt::Debug;
 
-    /// Carries a part out and prepares it. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
+    /// Carries a part out and prepares it, with all that was carried out before in an open transaction that it belongs to. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
     /// ticket is for that note, and for all that the part has read.
     ///
     /// # Errors
-    /// Why it cannot be; nothing has changed.
+    /// Why it cannot be; nothing has changed, and an open transaction has ended.
     fn prepare(
         &mut self,
         id: DistributedId,
+        open: Option<OpenId>,
         part: &[u8],
     ) -> Result<Voting<Self::Prepared, Self::Ticket>, Refusal>;
 
@@ -91,7 +94,7 @@ pub trait PartStore {
     /// as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part returns.
     ///
     /// # Errors
-    /// Why the part cannot be committed; nothing has changed.
+    /// Why the part cannot be committed; nothing has changed, and an open transaction has ended.
     fn decide(
         &mut self,
         id: DistributedId,

@@ -9,13 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadCounts};
 use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
-use crate::commit::{Decision, DistributedId, Outcome, Request};
+use crate::commit::{Decision, DistributedId, OpenId, Outcome, Refusal, Request};
+
+/// A part of an open transaction, which the first one begins.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OpenPart {
+    pub(crate) id: OpenId,
+    pub(crate) is_first: bool,
+    pub(crate) part: Vec<u8>,
+}
 
 /// What a client asks of a worker. The answer has the same number.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Begin a transaction, which was first begun [then](super::machine_nanos).
     Begin(Request, u64),
+    /// Carry out a part of an open transaction.
+    Execute(OpenPart),
+    /// Undo an open transaction.
+    RollBack(OpenId),
     /// Make transactions.
     Load(Load),
     /// Make no decisions that others take part in, and say when all are carried out.
@@ -24,6 +36,8 @@ pub(crate) enum Order {
     Resume,
     /// Read at a consistent point.
     Read(Vec<u8>),
+    /// Do what is no part of a transaction.
+    Administer(Vec<u8>),
     /// Say which transactions wait for a decision.
     InDoubt,
     /// Carry out an operator's decision.
@@ -35,6 +49,8 @@ pub(crate) enum Order {
 pub(crate) enum Reply {
     /// The outcome of a transaction.
     Ended(Outcome),
+    /// What a part of an open transaction has returned.
+    Executed(Result<Vec<u8>, Refusal>),
     /// What became of the transactions that it has made.
     Made(LoadCounts),
     /// The program makes none.
@@ -45,6 +61,8 @@ pub(crate) enum Reply {
     ReadBegun,
     /// What was read.
     Read(Result<Vec<u8>, String>),
+    /// What the program says about what is no part of a transaction.
+    Administered(Result<Vec<u8>, String>),
     /// The transactions that wait for a decision.
     InDoubt(Vec<DistributedId>),
     /// Whether the decision was carried out.

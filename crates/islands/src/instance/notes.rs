@@ -26,7 +26,8 @@ struct PartNote {
     slot: u32,
     /// A [`DistributedId`] as a message has it; empty where no part is noted.
     id: Vec<u8>,
-    part: Vec<u8>,
+    /// What was carried out, as a message has it: one part, or those of an open transaction.
+    parts: Vec<u8>,
 }
 
 /// The part that was carried out last at a slot.
@@ -64,7 +65,7 @@ struct InstanceNote {
 /// A part that was found prepared.
 pub(crate) struct FoundPart {
     pub(crate) id: DistributedId,
-    pub(crate) part: Vec<u8>,
+    pub(crate) parts: Vec<Vec<u8>>,
     pub(crate) slot: u32,
 }
 
@@ -121,7 +122,7 @@ impl Notes {
         if is_new {
             // Here, so that no prepared part keeps the slots of others from being made.
             let made = visibly(db).transact(|tx| {
-                self.parts.upsert(tx, &PartNote { slot, id: Vec::new(), part: Vec::new() })?;
+                self.parts.upsert(tx, &PartNote { slot, id: Vec::new(), parts: Vec::new() })?;
                 self.done.upsert(tx, &DoneNote { slot, id: Vec::new() })
             });
             made.inspect_err(|_| self.free_parts.take_back(slot))?;
@@ -140,16 +141,17 @@ impl Notes {
         db: &Database,
         slot: u32,
         id: DistributedId,
-        part: &[u8],
+        parts: &[impl AsRef<[u8]>],
     ) -> Result<Ticket> {
-        let note = PartNote { slot, id: to_bytes(&id), part: part.to_vec() };
+        let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+        let note = PartNote { slot, id: to_bytes(&id), parts: to_bytes(&parts) };
         let added = db.request().transact_with_ticket(|tx| self.parts.upsert(tx, &note));
         added.map(|((), ticket)| ticket)
     }
 
     /// Takes the note of a part away that will not be carried out, and is prepared still.
     pub(crate) fn erase_part(&mut self, db: &Database, slot: u32) -> Result<()> {
-        let empty = PartNote { slot, id: Vec::new(), part: Vec::new() };
+        let empty = PartNote { slot, id: Vec::new(), parts: Vec::new() };
         visibly(db).transact(|tx| self.parts.upsert(tx, &empty))
     }
 
@@ -184,11 +186,11 @@ impl Found {
         carried_out: &BTreeMap<u32, Vec<u8>>,
         decisions: Vec<DecisionNote>,
     ) -> Result<()> {
-        for PartNote { slot, id, part } in parts {
+        for PartNote { slot, id, parts } in parts {
             if id.is_empty() || carried_out.get(&slot) == Some(&id) {
                 self.free_parts.push(slot);
             } else {
-                self.parts.push(FoundPart { id: from_bytes(&id)?, part, slot });
+                self.parts.push(FoundPart { id: from_bytes(&id)?, parts: from_bytes(&parts)?, slot });
             }
         }
         for DecisionNote { slot, id, participants } in decisions {

@@ -58,6 +58,16 @@ pub trait Program: Send + Sync + Sized + 'static {
         Err(Error::rollback("the program reads nothing at a point of all instances"))
     }
 
+    /// Does what is no part of a transaction, for [`Islands::administer`](crate::Islands::administer), such as creating a table. What the bytes mean is up to the
+    /// application.
+    ///
+    /// # Errors
+    /// Any; by default there is nothing to do.
+    fn administer(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let _ = request;
+        Err(Error::rollback("the program has nothing to do outside of transactions"))
+    }
+
     /// Returns the transactions that a worker makes itself, for a [measurement](crate::Islands::run_load). What `description` means is up to the
     /// application.
     ///

@@ -6,11 +6,11 @@
 //! two of them at two instances have to do with each other goes by way of transactions that do not happen meanwhile.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use ensilo::{Database, Error, Result};
+use ensilo::{Database, Result};
 
+use super::aside;
 use super::program::Program;
 use super::submission::Answer;
 
@@ -22,35 +22,15 @@ pub(crate) struct SnapshotRead {
     pub(crate) ended: Answer<Result<Vec<u8>>>,
 }
 
-/// Answers whatever happens, also where there is no thread, or it panics.
-struct Answering(Option<Answer<Result<Vec<u8>>>>);
-
-impl Answering {
-    fn answer(&mut self, read: Result<Vec<u8>>) {
-        if let Some(answer) = self.0.take() {
-            answer(read);
-        }
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.answer(Err(Error::rollback("the part has panicked, or there was no thread for it")));
-    }
-}
-
 /// Reads in a thread of its own: the worker goes on.
 pub(super) fn read<P: Program>(db: &Database, program: &Arc<P>, read: SnapshotRead) {
     let (db, program) = (db.clone(), Arc::clone(program));
     let SnapshotRead { part, begun, ended } = read;
-    let mut ended = Answering(Some(ended));
-    let run = move || {
+    aside::run(ended, move || {
         let all_until_now = db.request().max_staleness(Duration::ZERO);
-        ended.answer(all_until_now.read_stale(|snapshot| {
+        all_until_now.read_stale(|snapshot| {
             begun(());
             program.read(snapshot, &part)
-        }));
-    };
-    // Where no thread can be made, the answer says so.
-    let _ = thread::Builder::new().name("island-snapshot".to_owned()).spawn(run);
+        })
+    });
 }

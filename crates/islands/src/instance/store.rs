@@ -1,18 +1,19 @@
 //! The rows of an instance, as two-phase commit uses them.
 
 use std::collections::BTreeMap;
-use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
-use ensilo::{AbortReason, Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
+use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
 
+use super::carry_out::{carry_out, refusal};
 use super::notes::{Found, FoundPart, Notes};
+use super::open::{Open, OpenTransactions};
 use super::program::Program;
 use crate::commit::{
-    DistributedId, Failed, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
+    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, SiteId, Voting,
 };
 
 /// Why an instance could not be opened.
@@ -64,6 +65,7 @@ pub(crate) struct InstanceStore<P> {
     notes: Option<Notes>,
     /// Sessions without a transaction.
     idle: Vec<Session>,
+    open: Arc<OpenTransactions<P>>,
     /// The slots of decisions that are not forgotten.
     decisions: BTreeMap<DistributedId, u32>,
     /// Parts that are to be undone, whose notes could not be erased: memory is short, or nothing is stored any more.
@@ -94,12 +96,18 @@ pub(crate) struct Storing(Option<(Ticket, AskedIn)>);
 type AskedIn = u64;
 
 impl<P: Program> InstanceStore<P> {
-    pub(crate) fn new(db: Database, program: Arc<P>, notes: Option<Notes>, waker: Waker) -> Self {
+    pub(crate) fn new(
+        (db, program): (Database, Arc<P>),
+        open: Arc<OpenTransactions<P>>,
+        notes: Option<Notes>,
+        waker: Waker,
+    ) -> Self {
         InstanceStore {
             db,
             program,
             notes,
             idle: Vec::new(),
+            open,
             decisions: BTreeMap::new(),
             not_undone: Vec::new(),
             waker,
@@ -109,6 +117,10 @@ impl<P: Program> InstanceStore<P> {
 
     pub(crate) fn db(&self) -> &Database {
         &self.db
+    }
+
+    pub(super) fn open(&self) -> &OpenTransactions<P> {
+        &self.open
     }
 
     /// The waker was called: something is stored, or the log has failed.
@@ -125,9 +137,10 @@ impl<P: Program> InstanceStore<P> {
     /// [`InstanceError::InDoubt`].
     pub(crate) fn try_out(&mut self, found: &FoundPart) -> std::result::Result<Session, InstanceError> {
         let refused = |refusal| InstanceError::InDoubt { id: found.id, refusal };
-        self.carry_out(|program, tx| program.execute(tx, &found.part))
-            .map(|(session, _)| session)
-            .map_err(refused)
+        let execute = |program: &P, tx: &mut Transaction<'_>| {
+            found.parts.iter().try_for_each(|part| program.execute(tx, part).map(drop)).map(|()| Vec::new())
+        };
+        self.carry_out(execute).map(|(session, _)| session).map_err(refused)
     }
 
     /// Prepares the parts once more that were found prepared, and takes over the decisions that were found: of those that are this site's own.
@@ -162,8 +175,11 @@ impl<P: Program> InstanceStore<P> {
         Ok(session)
     }
 
-    /// Keeps a session, and undoes its transaction if that has not ended.
-    fn put_back(&mut self, mut session: Session) {
+    /// Keeps a session, which was that of an open transaction or one of the worker's own, and undoes its transaction if that has not ended.
+    fn put_back(&mut self, open: Option<OpenId>, mut session: Session) {
+        if open.is_some() {
+            return self.open.put_back(session);
+        }
         let _ = session.rollback();
         self.idle.push(session);
     }
@@ -175,17 +191,28 @@ impl<P: Program> InstanceStore<P> {
     ) -> std::result::Result<(Session, Vec<u8>), Refusal> {
         self.undo_rest();
         let mut session = self.begun().map_err(|error| refusal(&error))?;
-        let program = &*self.program;
-        let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(|tx| execute(program, tx))));
-        // A panic is an error that nobody has said anything about.
-        match executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked"))) {
+        match carry_out(&mut session, |tx| execute(&self.program, tx)) {
             Ok(reply) => Ok((session, reply)),
-            Err(error) => {
-                let refusal = refusal_by_part(&error, &mut session);
-                self.put_back(session);
+            Err(refusal) => {
+                self.put_back(None, session);
                 Err(refusal)
             }
         }
+    }
+
+    /// Carries a part out, in a transaction of its own or in the open one that it ends.
+    fn carry_out_in(
+        &mut self,
+        open: Option<OpenId>,
+        part: &[u8],
+        execute: impl FnOnce(&P, &mut Transaction<'_>) -> Result<Vec<u8>>,
+    ) -> std::result::Result<(Open, Vec<u8>), Refusal> {
+        if let Some(id) = open {
+            self.undo_rest();
+            return self.open.take_to_end(id, part, execute);
+        }
+        let (session, reply) = self.carry_out(execute)?;
+        Ok((Open { session, parts: Vec::new() }, reply))
     }
 
     /// Prepares the transaction of a session, which says that it is carried out when it commits.
@@ -201,25 +228,26 @@ impl<P: Program> InstanceStore<P> {
         Ok(PreparedPart { prepared: session.prepare()?, slot })
     }
 
-    /// Prepares a part and notes it; returns when the note, or what a part without one has read, is stored.
+    /// Prepares what was carried out in a session and notes it; returns whether it writes, and when the note, or what a part without one has read, is stored.
     fn prepare_and_note(
         &mut self,
         id: DistributedId,
-        part: &[u8],
-        (session, writes): (&mut Session, bool),
-    ) -> Result<(PreparedPart, Storing)> {
+        parts: &[impl AsRef<[u8]>],
+        session: &mut Session,
+    ) -> Result<(PreparedPart, bool, Storing)> {
+        let writes = session.has_writes();
         let Some(notes) = &mut self.notes else {
-            return Ok((self.prepare_at(session, id, None)?, Storing(None)));
+            return Ok((self.prepare_at(session, id, None)?, writes, Storing(None)));
         };
         if !writes {
             let part = self.prepare_at(session, id, None)?;
             let ticket = part.prepared.ticket_of_reads()?;
-            return Ok((part, Storing::new(ticket)));
+            return Ok((part, writes, Storing::new(ticket)));
         }
         let slot = notes.take_slot(&self.db)?;
         let noted = self.prepare_at(session, id, Some(slot)).and_then(|prepared| {
             let notes = self.notes.as_ref().ok_or(Error::NotDurable)?;
-            Ok((prepared, Storing::new(notes.add_part(&self.db, slot, id, part)?)))
+            Ok((prepared, writes, Storing::new(notes.add_part(&self.db, slot, id, parts)?)))
         });
         noted.inspect_err(|_| self.free_slot(slot))
     }
@@ -293,13 +321,17 @@ impl<P: Program> PartStore for InstanceStore<P> {
     fn prepare(
         &mut self,
         id: DistributedId,
+        open: Option<OpenId>,
         part: &[u8],
     ) -> std::result::Result<Voting<PreparedPart, Storing>, Refusal> {
-        let (mut session, reply) = self.carry_out(|program, tx| program.execute(tx, part))?;
-        let writes = session.has_writes();
-        let prepared = self.prepare_and_note(id, part, (&mut session, writes));
-        self.put_back(session);
-        let (prepared, ticket) = prepared.map_err(|error| refusal(&error))?;
+        let execute = |program: &P, tx: &mut Transaction<'_>| program.execute(tx, part);
+        let (Open { mut session, parts }, reply) = self.carry_out_in(open, part, execute)?;
+        let prepared = match &parts[..] {
+            [] => self.prepare_and_note(id, &[part], &mut session),
+            parts => self.prepare_and_note(id, parts, &mut session),
+        };
+        self.put_back(open, session);
+        let (prepared, writes, ticket) = prepared.map_err(|error| refusal(&error))?;
         Ok(Voting { prepared, reply, writes, ticket })
     }
 
@@ -328,9 +360,11 @@ impl<P: Program> PartStore for InstanceStore<P> {
         participants: Participants<'_>,
     ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refusal> {
         let is_noted = self.notes.is_some() && !participants.writers.is_empty();
+        let open = own.and_then(|own| own.open);
         let (mut session, reply) = match own {
-            Some(OwnPart { part, replies }) => {
-                let (session, reply) = self.carry_out(|program, tx| program.conclude(tx, part, replies))?;
+            Some(OwnPart { part, replies, .. }) => {
+                let conclude = |program: &P, tx: &mut Transaction<'_>| program.conclude(tx, part, replies);
+                let (Open { session, .. }, reply) = self.carry_out_in(open, part, conclude)?;
                 (session, Some(reply))
             }
             None if !is_noted => return Ok((None, Storing(None))),
@@ -342,7 +376,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         } else {
             self.commit_decision(id, &mut session, participants.writers)
         };
-        self.put_back(session);
+        self.put_back(open, session);
         decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error))
     }
 
@@ -365,30 +399,6 @@ impl<P: Program> PartStore for InstanceStore<P> {
             Poll::Pending => Ok(false),
         }
     }
-}
-
-/// Returns what a participant says of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.
-fn refusal_by_part(error: &Error, session: &mut Session) -> Refusal {
-    match session.prepare() {
-        Err(conflict @ Error::Aborted(_)) => refusal(&conflict),
-        // It was validated, or has ended before it could be.
-        Ok(_) | Err(_) => refusal(error),
-    }
-}
-
-/// Returns what a participant says of an error.
-fn refusal(error: &Error) -> Refusal {
-    let reason = match error {
-        Error::Aborted(abort)
-            if matches!(abort.reason(), AbortReason::PreparedLock | AbortReason::PreparedRead) =>
-        {
-            RefusalReason::Held
-        }
-        Error::Aborted(abort) if abort.reason().is_retryable() => RefusalReason::Conflict,
-        Error::OutOfMemory(_) | Error::TooManyTransactions => RefusalReason::Shortage,
-        _ => RefusalReason::Rejected,
-    };
-    Refusal::new(reason, error.to_string())
 }
 
 impl<P> fmt::Debug for InstanceStore<P> {

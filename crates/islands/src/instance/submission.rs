@@ -3,12 +3,12 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::client::{Order, Reply};
+use super::client::{OpenPart, Order, Reply};
 use super::load::{Load, LoadReport};
 use super::snapshot::SnapshotRead;
 use super::wake::Wake;
 use crate::channel::Waiting;
-use crate::commit::{Decision, DistributedId, Outcome, Request, SiteId};
+use crate::commit::{Decision, DistributedId, OpenId, Outcome, Refusal, Request, SiteId};
 
 /// What is done with an answer. Where there is none it is dropped, which ends the wait for it.
 pub(crate) type Answer<T> = Box<dyn FnOnce(T) + Send>;
@@ -17,6 +17,10 @@ pub(crate) type Answer<T> = Box<dyn FnOnce(T) + Send>;
 pub(crate) enum Submission {
     /// Begin a transaction, which was first begun [then](super::machine_nanos).
     Transaction(Request, u64, Answer<Outcome>),
+    /// Carry out a part of an open transaction.
+    Execute(OpenPart, Answer<Result<Vec<u8>, Refusal>>),
+    /// Undo an open transaction.
+    RollBack(OpenId),
     /// Make transactions itself.
     Load(Load, Answer<ensilo::Result<LoadReport>>),
     /// Make no decisions that others take part in, and say when all are carried out.
@@ -25,6 +29,8 @@ pub(crate) enum Submission {
     Resume,
     /// Read at a consistent point.
     Read(SnapshotRead),
+    /// Do what is no part of a transaction.
+    Administer(Vec<u8>, Answer<ensilo::Result<Vec<u8>>>),
     /// Say which transactions wait for a decision.
     InDoubt(Answer<Vec<DistributedId>>),
     /// Carry out an operator's decision, and say whether the transaction waits for one.
@@ -44,6 +50,8 @@ impl Submission {
             Order::Begin(request, since) => {
                 Submission::Transaction(request, since, replier.answer(Reply::Ended))
             }
+            Order::Execute(part) => Submission::Execute(part, replier.answer(Reply::Executed)),
+            Order::RollBack(id) => Submission::RollBack(id),
             Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
             Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
             Order::Resume => Submission::Resume,
@@ -52,6 +60,11 @@ impl Submission {
                 let ended = replier
                     .answer(|read: ensilo::Result<_>| Reply::Read(read.map_err(|error| error.to_string())));
                 Submission::Read(SnapshotRead { part, begun, ended })
+            }
+            Order::Administer(request) => {
+                let done =
+                    |done: ensilo::Result<_>| Reply::Administered(done.map_err(|error| error.to_string()));
+                Submission::Administer(request, replier.answer(done))
             }
             Order::InDoubt => Submission::InDoubt(replier.answer(Reply::InDoubt)),
             Order::Resolve(id, decision) => {

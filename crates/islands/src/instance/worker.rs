@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use ensilo::Error;
 
-use super::client::ClientEnd;
+use super::aside;
+use super::client::{ClientEnd, OpenPart};
 use super::idle::Idle;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
@@ -254,10 +255,18 @@ impl<P: Program> Worker<P> {
                 let id = self.site.begin(io, &request, since);
                 self.answers.insert(id, answer);
             }
+            Submission::Execute(OpenPart { id, is_first, part }, answer) => {
+                answer(self.store.open().execute(id, is_first, &part));
+            }
+            Submission::RollBack(id) => self.store.open().roll_back(id),
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),
             Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
+            Submission::Administer(request, answer) => {
+                let program = Arc::clone(&self.program);
+                aside::run(answer, move || program.administer(&request));
+            }
             Submission::InDoubt(answer) => answer(self.site.in_doubt().collect()),
             Submission::Resolve(id, decision, answer) => {
                 let io = Io { store: &mut self.store, outbox: &mut self.links, now };

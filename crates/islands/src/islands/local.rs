@@ -17,8 +17,8 @@ use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceNumber, InstanceStore, Notes, Program, Recovered, Submission, Submitter,
-    Wake, Worker,
+    Found, InstanceError, InstanceNumber, InstanceStore, Notes, OpenTransactions, Program, Recovered,
+    Submission, Submitter, Wake, Worker,
 };
 use crate::placement::InstancePlace;
 
@@ -40,6 +40,7 @@ pub(crate) struct InstanceOptions {
 pub(crate) struct LocalInstance<P> {
     pub(crate) db: Database,
     pub(crate) program: Arc<P>,
+    pub(crate) open: Arc<OpenTransactions<P>>,
     channel: ChannelKind,
     workers: Vec<LocalWorker>,
     stops: Arc<AtomicBool>,
@@ -81,11 +82,19 @@ impl<P: Program> LocalInstance<P> {
         // First: the files may be of another instance.
         let (notes, found) = open_notes(options, &db)?;
         let program = Arc::new(P::open(&db, options.number)?);
+        let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
         let (prepared, incarnation) =
-            (prepare_workers(options, &db, &program, notes, &found)?, found.incarnation);
+            (prepare_workers(options, (&db, &program, &open), notes, &found)?, found.incarnation);
         let stops = Arc::new(AtomicBool::new(false));
-        let mut instance =
-            LocalInstance { db, program, channel: options.channel, workers: Vec::new(), stops, incarnation };
+        let mut instance = LocalInstance {
+            db,
+            program,
+            open,
+            channel: options.channel,
+            workers: Vec::new(),
+            stops,
+            incarnation,
+        };
         for worker in prepared {
             let running = worker.start(&options.cpus, &instance.stops, on_failure)?;
             instance.workers.push(running);
@@ -159,8 +168,7 @@ fn open_notes(
 
 fn prepare_workers<P: Program>(
     options: &InstanceOptions,
-    db: &Database,
-    program: &Arc<P>,
+    (db, program, open): (&Database, &Arc<P>, &Arc<OpenTransactions<P>>),
     notes: Vec<Option<Notes>>,
     found: &Found,
 ) -> Result<Vec<Prepared<P>>, InstanceError> {
@@ -168,7 +176,10 @@ fn prepare_workers<P: Program>(
     for notes in notes {
         let wake = Arc::new(Wake::new().map_err(InstanceError::Io)?);
         let waker = Waker::from(Arc::clone(&wake));
-        stores.push((InstanceStore::new(db.clone(), Arc::clone(program), notes, waker), wake));
+        stores.push((
+            InstanceStore::new((db.clone(), Arc::clone(program)), Arc::clone(open), notes, waker),
+            wake,
+        ));
     }
     // Until all are prepared.
     let mut tried_out = Vec::new();

@@ -143,14 +143,14 @@ fn refuse_for_a_while(submissions: &Receiver<Submission>, reason: &str) -> bool 
 /// Answers that an instance is dead.
 fn refuse(submission: Submission, reason: &str) {
     match submission {
-        Submission::Transaction(_, _, answer) => {
-            let message = format!("the instance cannot be started again: {reason}");
-            answer(Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message)));
-        }
+        Submission::Transaction(_, _, answer) => answer(Outcome::Aborted(refusal_of_dead(reason))),
+        Submission::Execute(_, answer) => answer(Err(refusal_of_dead(reason))),
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
         Submission::Read(read) => (read.ended)(Err(ensilo::Error::rollback(reason))),
         // Whoever waits for these finds out that nobody answers.
-        Submission::Pause(_)
+        Submission::RollBack(_)
+        | Submission::Administer(..)
+        | Submission::Pause(_)
         | Submission::InDoubt(_)
         | Submission::Resolve(..)
         | Submission::Resume
@@ -158,6 +158,10 @@ fn refuse(submission: Submission, reason: &str) {
         | Submission::Link(..)
         | Submission::Client(..) => {}
     }
+}
+
+fn refusal_of_dead(reason: &str) -> Refusal {
+    Refusal::new(RefusalReason::Rejected, format!("the instance cannot be started again: {reason}"))
 }
 
 impl Shared {

@@ -16,7 +16,7 @@ use super::control::{self, Control};
 use super::local::InstanceOptions;
 use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
-use crate::commit::{DistributedId, Outcome, SiteId};
+use crate::commit::{DistributedId, Outcome, Refusal, RefusalReason, SiteId};
 use crate::instance::{
     Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
 };
@@ -156,8 +156,10 @@ pub(crate) struct Client {
 
 enum Waiting {
     Transaction(Answer<Outcome>),
+    Execute(Answer<Result<Vec<u8>, Refusal>>),
     Load(Answer<ensilo::Result<LoadReport>>),
     Pause(Answer<()>),
+    Administer(Answer<ensilo::Result<Vec<u8>>>),
     InDoubt(Answer<Vec<DistributedId>>),
     Resolve(Answer<bool>),
     /// `begun` is taken when the read has begun.
@@ -277,11 +279,16 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Transaction(request, since, answer) => {
             Some((Order::Begin(request, since), Waiting::Transaction(answer)))
         }
+        Submission::Execute(part, answer) => Some((Order::Execute(part), Waiting::Execute(answer))),
+        Submission::RollBack(id) => Some((Order::RollBack(id), Waiting::Nothing)),
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
         Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),
         Submission::Resume => Some((Order::Resume, Waiting::Nothing)),
         Submission::Read(SnapshotRead { part, begun, ended }) => {
             Some((Order::Read(part), Waiting::Read { begun: Some(begun), ended }))
+        }
+        Submission::Administer(request, answer) => {
+            Some((Order::Administer(request), Waiting::Administer(answer)))
         }
         Submission::InDoubt(answer) => Some((Order::InDoubt, Waiting::InDoubt(answer))),
         Submission::Resolve(id, decision, answer) => {
@@ -304,9 +311,11 @@ impl Waiting {
     fn answer(self, reply: Reply) {
         match (self, reply) {
             (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
+            (Waiting::Execute(answer), Reply::Executed(executed)) => answer(executed),
             (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
             (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
             (Waiting::Pause(answer), Reply::Paused) => answer(()),
+            (Waiting::Administer(answer), Reply::Administered(done)) => answer(done.map_err(Error::rollback)),
             (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
             (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
             (Waiting::Read { ended, .. }, Reply::Read(read)) => ended(read.map_err(Error::rollback)),
@@ -319,10 +328,15 @@ impl Waiting {
         let message = "the instance has ended before it answered";
         match self {
             Waiting::Transaction(answer) => answer(Outcome::Unknown(message.to_owned())),
+            Waiting::Execute(answer) => answer(Err(Refusal::new(RefusalReason::NoVote, message))),
             Waiting::Load(answer) => answer(Err(Error::rollback(message))),
             Waiting::Read { ended, .. } => ended(Err(Error::rollback(message))),
             // Whoever waits for these finds out that nobody answers.
-            Waiting::Pause(_) | Waiting::InDoubt(_) | Waiting::Resolve(_) | Waiting::Nothing => {}
+            Waiting::Pause(_)
+            | Waiting::Administer(_)
+            | Waiting::InDoubt(_)
+            | Waiting::Resolve(_)
+            | Waiting::Nothing => {}
         }
     }
 }

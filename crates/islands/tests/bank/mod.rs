@@ -156,7 +156,7 @@ impl Program for Bank {
             let (from_id, to_id) = (random.u32(..ACCOUNTS), random.u32(..ACCOUNTS));
             if random.u8(..4) == 0 {
                 let part = Part::Balance { id: to_id }.bytes();
-                return Request { local: Some(part.clone()), remote: vec![(site(to), part)] };
+                return Request::new(Some(part.clone()), vec![(site(to), part)]);
             }
             transfer(to, (from_id, to_id), random.i64(0..20), None)
         }))
@@ -174,10 +174,10 @@ pub(crate) fn options(instances: usize) -> IslandsOptions {
 
 /// Moves money from an account of the instance where it begins to one of another instance.
 pub(crate) fn transfer(to: u16, (from_id, to_id): (u32, u32), amount: i64, number: Option<u64>) -> Request {
-    Request {
-        local: Some(Part::Add { id: from_id, amount: -amount, number }.bytes()),
-        remote: vec![(site(to), Part::Add { id: to_id, amount, number }.bytes())],
-    }
+    Request::new(
+        Some(Part::Add { id: from_id, amount: -amount, number }.bytes()),
+        vec![(site(to), Part::Add { id: to_id, amount, number }.bytes())],
+    )
 }
 
 /// The sum of all accounts of all instances, at one point.

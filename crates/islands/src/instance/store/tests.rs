@@ -3,6 +3,7 @@ use std::path::Path;
 use ensilo::{Durability, Row, Table};
 
 use super::*;
+use crate::commit::RefusalReason;
 use crate::instance::InstanceNumber;
 
 /// Rows that parts insert, or change.
@@ -72,7 +73,8 @@ fn open(directory: &Path) -> Opened {
     let number = InstanceNumber { instance: 0, instances: 2 };
     let (mut notes, found) = Notes::open(&db, number, 1).unwrap();
     let program = Arc::new(Rows::open(&db, number).unwrap());
-    let mut store = InstanceStore::new(db.clone(), program, notes.pop(), Waker::noop().clone());
+    let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
+    let mut store = InstanceStore::new((db.clone(), program), open, notes.pop(), Waker::noop().clone());
     let tried_out: Vec<_> = found.parts.iter().map(|part| store.try_out(part).unwrap()).collect();
     let recovered = store.recover(&found, |_| true).unwrap();
     drop(tried_out);
@@ -85,7 +87,7 @@ fn prepare(
     id: DistributedId,
     part: &[u8],
 ) -> std::result::Result<PreparedPart, Refusal> {
-    let Voting { prepared, ticket, .. } = store.prepare(id, part)?;
+    let Voting { prepared, ticket, .. } = store.prepare(id, None, part)?;
     ticket.0.unwrap().0.wait().unwrap();
     Ok(prepared)
 }
@@ -168,7 +170,8 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
     insert_all(&stored, 0..4);
     let db = Database::in_memory().unwrap();
     let program = Arc::new(Rows::open(&db, InstanceNumber { instance: 0, instances: 2 }).unwrap());
-    let store = InstanceStore::new(db.clone(), program, None, Waker::noop().clone());
+    let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
+    let store = InstanceStore::new((db.clone(), program), open, None, Waker::noop().clone());
     let in_memory = Opened { store, recovered: Recovered::default(), db };
     in_memory.db.transact(|tx| in_memory.store.program.0.insert(tx, &Item { id: 0, count: 0 })).unwrap();
     let other = [SiteId { instance: 1, worker: 0 }];
@@ -178,7 +181,7 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
         {
             for (what, expected) in [(READ, Ok(())), (READ_AND_OVERTAKEN, Err(RefusalReason::Conflict))] {
                 let part = part(what, 0);
-                let own = OwnPart { part: &part, replies: &[] };
+                let own = OwnPart { open: None, part: &part, replies: &[] };
                 let decided = opened.store.decide(id(0), Some(own), participants);
                 assert_eq!(decided.map(drop).map_err(|refusal| refusal.reason), expected);
             }
@@ -194,7 +197,7 @@ fn a_decision_is_found_until_its_slot_is_filled_again() {
     let writers = [SiteId { instance: 1, worker: 0 }];
     let participants = Participants { writers: &writers, readers: &[] };
     let own = part(ADD, 0);
-    opened.store.decide(id(0), Some(OwnPart { part: &own, replies: &[] }), participants).unwrap();
+    opened.store.decide(id(0), Some(OwnPart { open: None, part: &own, replies: &[] }), participants).unwrap();
     opened.store.decide(id(1), None, participants).unwrap();
     let again = open(crash(&opened).path());
     assert_eq!(again.recovered.decisions, [(id(0), writers.to_vec()), (id(1), writers.to_vec())]);

@@ -1,0 +1,180 @@
+//! Statements on rows that are encoded already, for crates that pass rows on between databases.
+
+use std::ops::{Bound, ControlFlow};
+
+use ensilo_engine::{Direction, Engine};
+use ensilo_row::{KeyBuf, RowBuf, Words as _};
+
+use super::DynamicTable;
+use crate::row_words::{RowWords, key_of_bytes};
+use crate::table::{Bounds, ByIndex, ScanRange};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::{Error, Result};
+
+/// A table as encoded keys and rows. A row is the bytes of what [`Row::encode`](ensilo_row::Row::encode) makes.
+#[derive(Debug)]
+pub struct EncodedTable<'a, E: Engine>(&'a DynamicTable<E>);
+
+/// Which rows of an [`EncodedTable`] a scan gives.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedScan<'a> {
+    /// The index whose order they have; `None` for that of the primary key.
+    pub index: Option<&'a str>,
+    /// The ends of the range: whole keys, or, with `of_prefixes`, all that begin with these.
+    pub low: Bound<&'a [u8]>,
+    /// See `low`.
+    pub high: Bound<&'a [u8]>,
+    /// Whether the ends stand for all keys that begin with them.
+    pub of_prefixes: bool,
+    /// Whether the last one comes first.
+    pub is_reverse: bool,
+    /// The most rows.
+    pub limit: usize,
+}
+
+impl<E: Engine> DynamicTable<E> {
+    /// Returns the table as encoded rows.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn encoded(&self) -> EncodedTable<'_, E> {
+        EncodedTable(self)
+    }
+}
+
+impl<E: Engine> EncodedTable<'_, E> {
+    /// Returns the row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// Those of every statement.
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let core = &self.0.core;
+        tx.statement(|inner| {
+            core.check(inner.local)?;
+            inner.get_in(core, &key_of_bytes(key), |row| bytes_of(&RowWords(row)))
+        })
+    }
+
+    /// Inserts a row.
+    ///
+    /// # Errors
+    /// As [`DynamicTable::insert`]; [`Error::WrongType`] when the bytes are no row of the table.
+    pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
+        self.check(key, row)?;
+        tx.statement(|inner| {
+            self.0.core.check(inner.local)?;
+            let key = take_in(inner, key, row);
+            self.0.insert_encoded(inner, &key)
+        })
+    }
+
+    /// Inserts a row, or replaces the one with the same key.
+    ///
+    /// # Errors
+    /// As [`DynamicTable::upsert`]; [`Error::WrongType`] when the bytes are no row of the table.
+    pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
+        self.check(key, row)?;
+        tx.statement(|inner| {
+            self.0.core.check(inner.local)?;
+            let key = take_in(inner, key, row);
+            match self.0.find(inner, &key)? {
+                Some(found) => self.0.replace_found(inner, &key, found),
+                None => self.0.insert_encoded(inner, &key),
+            }
+        })
+    }
+
+    /// Replaces the row with this key.
+    ///
+    /// # Errors
+    /// As [`DynamicTable::replace`]; [`Error::WrongType`] when the bytes are no row of the table.
+    pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
+        self.check(key, row)?;
+        tx.statement(|inner| {
+            self.0.core.check(inner.local)?;
+            let key = take_in(inner, key, row);
+            let found = self.0.find_existing(inner, &key)?;
+            self.0.replace_found(inner, &key, found)
+        })
+    }
+
+    /// Deletes the row with this primary key, and returns whether there was one.
+    ///
+    /// # Errors
+    /// Those of every statement.
+    pub fn delete<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8]) -> Result<bool> {
+        let core = &self.0.core;
+        tx.statement(|inner| {
+            core.check(inner.local)?;
+            crate::maintain::delete_row_if_there(inner, core, &key_of_bytes(key))
+        })
+    }
+
+    /// Calls `each` with the primary key and the row of each row that a scan gives.
+    ///
+    /// # Errors
+    /// Those of [`DynamicScan`](super::DynamicScan).
+    pub fn scan<'t>(
+        &self,
+        tx: &mut impl ReadTransaction<'t, E>,
+        scan: EncodedScan<'_>,
+        mut each: impl FnMut(&[u8], Vec<u8>),
+    ) -> Result<()> {
+        let core = &*self.0.core;
+        let index = scan.index.map(|name| core.index(name)).transpose()?;
+        let range = scan.range();
+        let mut row = |(key, row): (KeyBuf, Vec<u8>)| {
+            each(key.as_bytes(), row);
+            ControlFlow::Continue(())
+        };
+        tx.statement(|inner| {
+            core.check(inner.local)?;
+            match &index {
+                None => {
+                    range.run_rows(inner, core, |key, row| (key_of_bytes(key), bytes_of(&RowWords(row))), row)
+                }
+                Some(index) => ByIndex { table: core, index, range }.run(
+                    inner,
+                    |_, _| true,
+                    |key, row| Ok((key.clone(), bytes_of(row))),
+                    &mut row,
+                ),
+            }
+        })
+    }
+
+    fn check(&self, key: &[u8], row: &[u8]) -> Result<()> {
+        let (schema, mut values, mut buf) = (&self.0.core.schema, Vec::new(), RowBuf::new());
+        buf.set_bytes(row);
+        let too_long = key_of_bytes(key).check_len().and_then(|()| buf.check_len());
+        too_long.map_err(|error| self.0.refused(error))?;
+        schema.decode_key(key, &mut values).and_then(|()| schema.decode_row(key, &buf, &mut values)).map_err(
+            |_| {
+                let problem = "the bytes are no row of the table".to_owned();
+                Error::WrongType(crate::error::WrongType::new("", problem))
+            },
+        )
+    }
+}
+
+impl EncodedScan<'_> {
+    fn range(&self) -> ScanRange {
+        let bounds = Bounds::new(self.low.map(key_of_bytes), self.high.map(key_of_bytes));
+        ScanRange {
+            bounds: if self.of_prefixes { bounds.of_prefixes() } else { bounds },
+            direction: if self.is_reverse { Direction::Reverse } else { Direction::Forward },
+            limit: self.limit,
+        }
+    }
+}
+
+/// Makes the row the one that is to be written, and returns its key.
+fn take_in<Raw: ensilo_engine::Read>(inner: &mut Inner<'_, Raw>, key: &[u8], row: &[u8]) -> KeyBuf {
+    inner.local.row.set_bytes(row);
+    key_of_bytes(key)
+}
+
+fn bytes_of(row: &RowWords<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; row.len_bytes()];
+    row.copy_bytes(0, &mut bytes);
+    bytes
+}

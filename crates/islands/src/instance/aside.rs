@@ -1,0 +1,31 @@
+//! What an instance does in threads of their own, while its workers go on.
+
+use std::thread;
+
+use ensilo::{Error, Result};
+
+use super::submission::Answer;
+
+/// Answers whatever happens, also where there is no thread, or it panics.
+struct Answering(Option<Answer<Result<Vec<u8>>>>);
+
+impl Answering {
+    fn answer(&mut self, result: Result<Vec<u8>>) {
+        if let Some(answer) = self.0.take() {
+            answer(result);
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.answer(Err(Error::rollback("the program has panicked, or there was no thread for it")));
+    }
+}
+
+/// Runs something, and answers what it returns.
+pub(super) fn run(answer: Answer<Result<Vec<u8>>>, body: impl FnOnce() -> Result<Vec<u8>> + Send + 'static) {
+    let mut answering = Answering(Some(answer));
+    // Where no thread can be made, the answer says so.
+    let _ = thread::Builder::new().name("island-aside".to_owned()).spawn(move || answering.answer(body()));
+}

@@ -1,0 +1,168 @@
+//! Several instances with typed tables, as one database.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
+
+use super::error::IslandError;
+use super::partitioning::{Partitioning, Placing};
+use super::program::TableProgram;
+use super::statement::{HaveTable, to_bytes};
+use super::table::IslandTable;
+use super::transaction::IslandTransaction;
+use crate::instance::InstanceError;
+use crate::islands::{Attempts, Islands, IslandsOptions};
+
+/// Tables whose names begin so are those of the instances.
+const RESERVED: &str = "islands_";
+
+/// Several instances with typed tables, as one database. [`IslandsOptions::open_database`] opens it.
+///
+/// Each table is [partitioned](Partitioning) over the instances, or kept at all of them. Transactions are serializable over all instances, and stored at all of
+/// them before they are answered where instances are stored in a directory.
+///
+/// ```
+/// use ensilo::Row;
+/// use ensilo_islands::{
+///     Instances, IslandError, IslandsOptions, Partitioning, Placement, Plan, Topology,
+/// };
+///
+/// #[derive(Debug, PartialEq, Row)]
+/// #[row(table = "account")]
+/// struct Account {
+///     #[row(key)]
+///     id: u32,
+///     balance: i64,
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let plan = Plan::new(&Topology::of_this_machine()?, Instances::Count(2), Placement::System);
+/// let db = IslandsOptions::new(plan).workers(1).open_database()?;
+/// let accounts = db.table::<Account>(Partitioning::hash())?;
+/// db.transact(|tx| {
+///     accounts.insert_many(tx, &[Account { id: 1, balance: 100 }, Account { id: 2, balance: 0 }])
+/// })?;
+/// // All of a transfer happens, or nothing, wherever the two accounts are.
+/// db.transact(|tx| {
+///     accounts.update(tx, &1, |account| account.balance -= 30)?;
+///     accounts.update(tx, &2, |account| account.balance += 30)
+/// })?;
+/// let balance = |account: Option<Account>| account.map(|account| account.balance);
+/// assert_eq!(db.transact(|tx| accounts.get(tx, &2)).map(balance)?, Some(30));
+/// assert_eq!(db.transact(|tx| accounts.scan().collect(tx))?.len(), 2);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct IslandDatabase {
+    islands: Islands<TableProgram>,
+    next_home: AtomicU16,
+}
+
+impl IslandsOptions {
+    /// Opens all instances as one database with typed tables. Where they are [processes](Self::processes), the program that is started calls
+    /// [`run_if_instance::<TableProgram>`](crate::run_if_instance).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_database(self) -> Result<IslandDatabase, InstanceError> {
+        Ok(IslandDatabase { islands: self.open()?, next_home: AtomicU16::new(0) })
+    }
+}
+
+impl IslandDatabase {
+    /// Returns the instances, to see and to decide what is in doubt among them.
+    #[must_use]
+    pub fn islands(&self) -> &Islands<TableProgram> {
+        &self.islands
+    }
+
+    /// Opens the table that a row type describes, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// [`IslandError::Unfit`] when it is stored with another schema or partitioning; when the partitioning does not fit the number of instances; when a unique
+    /// index lacks a column that decides where a row is, since no instance would see all of its entries; for names that begin with `islands_`.
+    /// [`IslandError::Refused`] when an instance has ended meanwhile: the same may succeed later.
+    pub fn table<T: KeyedRow>(
+        &self,
+        partitioning: Partitioning<T::Key>,
+    ) -> Result<IslandTable<T>, IslandError> {
+        let (schema, placing) = (T::schema(), partitioning.placing);
+        let problem = problem_of::<T>(schema, &placing).or_else(|| placing.problem(self.instances()));
+        if let Some(problem) = problem {
+            return Err(IslandError::Unfit(format!("table {}: {problem}", schema.name())));
+        }
+        let mut encoded = Vec::new();
+        schema.encode(&mut encoded);
+        let request = to_bytes(&HaveTable { schema: encoded, placing: placing.clone() });
+        for instance in 0..self.instances() {
+            let had = self.islands.administer(instance, &request);
+            had.map_err(|refusal| match refusal.reason.may_pass() {
+                true => IslandError::Refused(refusal),
+                false => IslandError::Unfit(refusal.message),
+            })?;
+        }
+        Ok(IslandTable::new(placing, self.instances()))
+    }
+
+    /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has no effects
+    /// outside of the database; one that has been tried a thousand times, or has waited ten times in vain, ends with an error.
+    ///
+    /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone.
+    ///
+    /// # Errors
+    /// What the closure returns, once what it has read is known to belong together: the transaction is undone. [`IslandError::Refused`],
+    /// [`IslandError::Unknown`].
+    pub fn transact<R>(
+        &self,
+        mut body: impl FnMut(&mut IslandTransaction<'_>) -> Result<R, IslandError>,
+    ) -> Result<R, IslandError> {
+        let mut attempts = Attempts::begin();
+        loop {
+            let mut tx = self.begin_since(attempts.since);
+            let ended = match body(&mut tx) {
+                Ok(value) => tx.commit().map(|()| value),
+                // What it has read does not belong together, and so the error may not follow from the rows.
+                Err(error) => tx.undo().and(Err(error)),
+            };
+            match ended {
+                Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Begins a transaction that its caller ends. Nothing is retried.
+    pub fn begin(&self) -> IslandTransaction<'_> {
+        self.begin_since(Attempts::begin().since)
+    }
+
+    fn begin_since(&self, since: u64) -> IslandTransaction<'_> {
+        // Relaxed: a matter of who does the work.
+        let home = self.next_home.fetch_add(1, Ordering::Relaxed) % self.instances();
+        IslandTransaction::new(self.islands.begin_since(since), home)
+    }
+
+    fn instances(&self) -> u16 {
+        self.islands.instances() as u16
+    }
+}
+
+/// Returns why rows of this type cannot be placed so.
+fn problem_of<T: KeyedRow>(schema: &Schema, placing: &Placing) -> Option<String> {
+    if schema.name().starts_with(RESERVED) {
+        return Some(format!("names that begin with {RESERVED} are those of the instances' own tables"));
+    }
+    let PrimaryKey::Columns(key) = schema.primary_key() else {
+        return Some("it has no primary key".to_owned());
+    };
+    let placed_by = &key[..placing.columns(T::Key::PARTS)];
+    let lacks = |index: &&IndexSchema| {
+        let has = |column| index.parts().iter().any(|part| part.column == column);
+        index.is_unique() && !placed_by.iter().all(|part| has(part.column))
+    };
+    let lacking = schema.indexes().iter().find(lacks)?;
+    Some(format!(
+        "its unique index {} lacks a column that decides where a row is: no instance would see all of its entries",
+        lacking.name()
+    ))
+}

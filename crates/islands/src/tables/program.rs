@@ -1,0 +1,180 @@
+//! What the instances of an [`IslandDatabase`](super::IslandDatabase) run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use ensilo::encoded::EncodedScan;
+use ensilo::row::{Column, Schema};
+use ensilo::{Database, DynamicTable, Error, ReadTransaction, Result, Row, Snapshot, Table, Transaction};
+
+use super::partitioning::Placing;
+use super::statement::{Answer, EncodedRow, HaveTable, Range, Statement, Writing, from_bytes, to_bytes};
+use crate::instance::{InstanceNumber, Program};
+
+/// How the rows of a table are placed.
+#[derive(Clone, Debug, Row)]
+#[row(table = "islands_table")]
+struct TableNote {
+    #[row(key)]
+    name: String,
+    /// A [`Placing`] as a message has it.
+    placing: Vec<u8>,
+}
+
+/// The tables of an instance: what the instances of an [`IslandDatabase`](super::IslandDatabase) run. A program whose instances are processes gives it to
+/// [`run_if_instance`](crate::run_if_instance).
+pub struct TableProgram {
+    notes: Table<TableNote>,
+    db: Database,
+    opened: RwLock<HashMap<String, DynamicTable>>,
+}
+
+impl Program for TableProgram {
+    fn open(db: &Database, _: InstanceNumber) -> Result<Self> {
+        let notes = match db.open_table() {
+            Err(Error::UnknownTable(_)) => db.create_table()?,
+            opened => opened?,
+        };
+        Ok(TableProgram { notes, db: db.clone(), opened: RwLock::default() })
+    }
+
+    fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        let answer = match from_bytes(part)? {
+            Statement::Write { table, how, rows } => write(tx, &self.table(&table)?, how, &rows)?,
+            Statement::Delete { table, keys } => {
+                let table = self.table(&table)?;
+                let deleted = keys.iter().map(|key| table.encoded().delete(tx, key));
+                Answer::Deleted(deleted.collect::<Result<_>>()?)
+            }
+            Statement::Refuse => return Err(Error::rollback("the transaction is to be undone")),
+            reading @ (Statement::Get { .. } | Statement::Scan { .. }) => self.answer(tx, &reading)?,
+        };
+        Ok(to_bytes(&answer))
+    }
+
+    fn read(&self, snapshot: &mut Snapshot<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        Ok(to_bytes(&self.answer(snapshot, &from_bytes(part)?)?))
+    }
+
+    fn administer(&self, request: &[u8]) -> Result<Vec<u8>> {
+        let HaveTable { schema, placing } = from_bytes(request)?;
+        let schema = Schema::decode(&schema).map_err(|error| Error::rollback(error.to_string()))?;
+        // First: a table that is there has its note.
+        self.note_placing(schema.name(), &placing)?;
+        match self.db.schema(schema.name()) {
+            Err(Error::UnknownTable(_)) => self.db.create_dynamic_table(schema).map(drop)?,
+            stored => check_same(&stored?, &schema)?,
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl TableProgram {
+    fn note_placing(&self, table: &str, placing: &Placing) -> Result<()> {
+        let note = TableNote { name: table.to_owned(), placing: to_bytes(placing) };
+        self.db.transact(|tx| match self.notes.get(tx, note.name.clone())? {
+            None => self.notes.upsert(tx, &note),
+            Some(stored) if stored.placing == note.placing => Ok(()),
+            Some(stored) => {
+                let stored: Placing = from_bytes(&stored.placing)?;
+                let problem =
+                    format!("table {table} is stored with another partitioning: {stored:?}, not {placing:?}");
+                Err(Error::rollback(problem))
+            }
+        })
+    }
+
+    fn table(&self, name: &str) -> Result<DynamicTable> {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some(table) = opened {
+            return Ok(table);
+        }
+        let table = self.db.open_dynamic_table(name)?;
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        opened.insert(name.to_owned(), table.clone());
+        Ok(table)
+    }
+
+    /// Answers a statement that reads.
+    fn answer<'t>(&self, tx: &mut impl ReadTransaction<'t>, statement: &Statement) -> Result<Answer> {
+        match statement {
+            Statement::Get { table, keys } => {
+                let table = self.table(table)?;
+                let rows = keys.iter().map(|key| table.encoded().get(tx, key));
+                Ok(Answer::Got(rows.collect::<Result<_>>()?))
+            }
+            Statement::Scan { table, scan } => {
+                let (table, mut rows) = (self.table(table)?, Vec::new());
+                table.encoded().scan(tx, scan.as_encoded(), |key, row| rows.push((key.to_vec(), row)))?;
+                Ok(Answer::Rows(rows))
+            }
+            Statement::Write { .. } | Statement::Delete { .. } | Statement::Refuse => {
+                Err(Error::rollback("nothing is written while a point of all instances is read"))
+            }
+        }
+    }
+}
+
+fn write(
+    tx: &mut Transaction<'_>,
+    table: &DynamicTable,
+    how: Writing,
+    rows: &[EncodedRow],
+) -> Result<Answer> {
+    let table = table.encoded();
+    let written = rows.iter().try_for_each(|(key, row)| match how {
+        Writing::Insert => table.insert(tx, key, row),
+        Writing::Upsert => table.upsert(tx, key, row),
+        Writing::Replace => table.replace(tx, key, row),
+    });
+    match written {
+        Ok(()) => Ok(Answer::Written),
+        Err(Error::DuplicateKey(taken)) => Ok(Answer::Duplicate { index: taken.index().map(str::to_owned) }),
+        Err(Error::MissingRow(_)) => Ok(Answer::Missing),
+        Err(error) => Err(error),
+    }
+}
+
+impl Range {
+    fn as_encoded(&self) -> EncodedScan<'_> {
+        EncodedScan {
+            index: self.index.as_deref(),
+            low: self.low.as_ref().map(Vec::as_slice),
+            high: self.high.as_ref().map(Vec::as_slice),
+            of_prefixes: self.of_prefixes,
+            is_reverse: self.is_reverse,
+            limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// Compares the schema of a row type with that of the table as it is.
+fn check_same(stored: &Schema, wanted: &Schema) -> Result<()> {
+    let differs =
+        |what: String| Err(Error::rollback(format!("table {} is stored with {what}", stored.name())));
+    if stored.columns() != wanted.columns() {
+        return differs(format!(
+            "other columns: {}, not {}",
+            named(stored.columns()),
+            named(wanted.columns())
+        ));
+    }
+    if stored.primary_key() != wanted.primary_key() {
+        return differs("another primary key".to_owned());
+    }
+    let other = wanted.indexes().iter().find(|index| stored.index(index.name()) != Some(index));
+    other.map_or(Ok(()), |index| differs(format!("another index {}, or without it", index.name())))
+}
+
+fn named(columns: &[Column]) -> String {
+    let null = |column: &Column| if column.nullable { ", nullable" } else { "" };
+    let described = |column: &Column| format!("{} ({}{})", column.name, column.column_type, null(column));
+    columns.iter().map(described).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Debug for TableProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableProgram").field("db", &self.db).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,261 @@
+//! Statements on the rows of a table over several instances.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow, RowBuf};
+
+use super::error::IslandError;
+use super::index::IslandIndex;
+use super::partitioning::{Places, Placing};
+use super::scan::IslandScan;
+use super::statement::{Answer, EncodedRow, Statement, Writing};
+use super::transaction::IslandTransaction;
+use crate::commit::RefusalReason;
+
+/// A table over several instances. [`IslandDatabase::table`](super::IslandDatabase::table) opens it.
+///
+/// # Errors
+/// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended.
+pub struct IslandTable<T: KeyedRow> {
+    placing: Placing,
+    instances: u16,
+    rows: PhantomData<fn() -> T>,
+}
+
+impl<T: KeyedRow> IslandTable<T> {
+    pub(super) fn new(placing: Placing, instances: u16) -> Self {
+        IslandTable { placing, instances, rows: PhantomData }
+    }
+
+    /// Returns the row with this primary key, or `None`.
+    ///
+    /// # Errors
+    /// See [`IslandTable`].
+    pub fn get(&self, tx: &mut IslandTransaction<'_>, key: &T::Key) -> Result<Option<T>, IslandError> {
+        Ok(self.get_many(tx, std::slice::from_ref(key))?.pop().flatten())
+    }
+
+    /// Returns the rows with these primary keys, in their order. Each instance is asked once.
+    ///
+    /// # Errors
+    /// See [`IslandTable`].
+    pub fn get_many(
+        &self,
+        tx: &mut IslandTransaction<'_>,
+        keys: &[T::Key],
+    ) -> Result<Vec<Option<T>>, IslandError> {
+        let mut rows: Vec<Option<T>> = keys.iter().map(|_| None).collect();
+        let encoded: Vec<Vec<u8>> = keys.iter().map(encoded_key).collect();
+        for (instance, numbers) in self.by_reader(tx.home(), &encoded) {
+            let encoded = numbers.iter().map(|at| encoded[*at].clone()).collect();
+            let answer = tx.ask(instance, &Statement::Get { table: self.name(), keys: encoded })?;
+            let Answer::Got(got) = answer else { return Err(unexpected()) };
+            for (at, row) in numbers.into_iter().zip(got) {
+                rows[at] = row.map(|row| decoded(&keys[at], &row)).transpose()?;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Inserts a row.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::DuplicateKey`].
+    pub fn insert(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
+        self.write(tx, Writing::Insert, std::slice::from_ref(row))
+    }
+
+    /// Inserts rows. Each instance is asked once.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::DuplicateKey`], whereupon the transaction has ended.
+    pub fn insert_many(&self, tx: &mut IslandTransaction<'_>, rows: &[T]) -> Result<(), IslandError> {
+        self.write(tx, Writing::Insert, rows)
+    }
+
+    /// Inserts a row, or replaces the one with the same primary key.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::DuplicateKey`] for a unique index.
+    pub fn upsert(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
+        self.write(tx, Writing::Upsert, std::slice::from_ref(row))
+    }
+
+    /// Replaces the row with the same primary key.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::MissingRow`]; [`IslandError::DuplicateKey`] for a unique index.
+    pub fn replace(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
+        self.write(tx, Writing::Replace, std::slice::from_ref(row))
+    }
+
+    /// Reads the row with this primary key, and writes what `change` makes of it.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::MissingRow`]; [`IslandError::DuplicateKey`] for a unique index; [`IslandError::Unfit`] when the primary key was changed.
+    pub fn update(
+        &self,
+        tx: &mut IslandTransaction<'_>,
+        key: &T::Key,
+        change: impl FnOnce(&mut T),
+    ) -> Result<(), IslandError> {
+        let mut row = self.get(tx, key)?.ok_or_else(|| IslandError::MissingRow { table: self.name() })?;
+        change(&mut row);
+        if encoded_key(&row.key()) != encoded_key(key) {
+            let message = "an update changes the primary key; delete the row and insert it under its new key";
+            return Err(IslandError::Unfit(format!("table {}: {message}", T::schema().name())));
+        }
+        self.replace(tx, &row)
+    }
+
+    /// Deletes the row with this primary key, and returns whether there was one.
+    ///
+    /// # Errors
+    /// See [`IslandTable`].
+    pub fn delete(&self, tx: &mut IslandTransaction<'_>, key: &T::Key) -> Result<bool, IslandError> {
+        let key = encoded_key(key);
+        let statement = |key: &Vec<u8>| Statement::Delete { table: self.name(), keys: vec![key.clone()] };
+        let mut deleted = None;
+        for instance in self.writers(&key) {
+            let Answer::Deleted(there) = tx.ask(instance, &statement(&key))? else {
+                return Err(unexpected());
+            };
+            let is_first = deleted.is_none();
+            if !is_first && deleted != there.first().copied() {
+                return Err(replicas_differ(tx));
+            }
+            deleted = there.first().copied();
+        }
+        Ok(deleted.unwrap_or(false))
+    }
+
+    /// Returns a scan of all rows.
+    pub fn scan(&self) -> IslandScan<'_, T> {
+        IslandScan::new(self, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Returns a scan of the rows with primary keys in `range`.
+    pub fn range(&self, range: impl RangeBounds<T::Key>) -> IslandScan<'_, T> {
+        IslandScan::new(self, (range.start_bound().map(encoded_key), range.end_bound().map(encoded_key)))
+    }
+
+    /// Returns a scan of the rows with primary keys that begin with these columns: `(a,)`, `(a, b)`, and so on.
+    pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> IslandScan<'_, T> {
+        let mut key = KeyBuf::new();
+        prefix.append_prefix(&mut key);
+        let key = key.as_bytes().to_vec();
+        IslandScan::new(self, (Bound::Included(key.clone()), Bound::Included(key))).of_prefixes()
+    }
+
+    /// Returns the index of this name.
+    ///
+    /// # Errors
+    /// [`IslandError::Unfit`] when there is none, or `K` are not the types of its columns.
+    pub fn index<K: Key>(&self, name: &str) -> Result<IslandIndex<'_, T, K>, IslandError> {
+        IslandIndex::open(self, name)
+    }
+
+    fn write(&self, tx: &mut IslandTransaction<'_>, how: Writing, rows: &[T]) -> Result<(), IslandError> {
+        let mut by_instance: BTreeMap<u16, Vec<EncodedRow>> = BTreeMap::new();
+        for row in rows {
+            let (key, mut buf) = (encoded_key(&row.key()), RowBuf::new());
+            row.encode(&mut buf);
+            let encoded = (key, bytes_of(&buf));
+            for instance in self.writers(&encoded.0) {
+                by_instance.entry(instance).or_default().push(encoded.clone());
+            }
+        }
+        for (number, (instance, of_instance)) in by_instance.into_iter().enumerate() {
+            let answer =
+                tx.ask(instance, &Statement::Write { table: self.name(), how, rows: of_instance })?;
+            let problem = match answer {
+                Answer::Written => continue,
+                Answer::Duplicate { index } => IslandError::DuplicateKey { table: self.name(), index },
+                Answer::Missing => IslandError::MissingRow { table: self.name() },
+                _ => return Err(unexpected()),
+            };
+            if rows.len() > 1 {
+                tx.give_up(RefusalReason::Rejected, "some rows were written, and others were there already");
+            } else if number > 0 {
+                return Err(replicas_differ(tx));
+            }
+            return Err(problem);
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of those of the keys whose rows each instance is asked for.
+    fn by_reader(&self, home: u16, keys: &[Vec<u8>]) -> BTreeMap<u16, Vec<usize>> {
+        let mut numbers: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (at, key) in keys.iter().enumerate() {
+            let writers = self.writers(key);
+            let reader = if writers.contains(&home) { home } else { *writers.start() };
+            numbers.entry(reader).or_default().push(at);
+        }
+        numbers
+    }
+
+    /// Returns the instances at which the row with this key is written.
+    fn writers(&self, key: &[u8]) -> std::ops::RangeInclusive<u16> {
+        match self.placing.place_of(T::Key::PARTS, key, self.instances) {
+            Places::One(instance) => instance..=instance,
+            Places::Several(first, last) => first..=last,
+            Places::Everywhere => 0..=self.instances - 1,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        T::schema().name().to_owned()
+    }
+
+    pub(super) fn placing(&self) -> (&Placing, u16) {
+        (&self.placing, self.instances)
+    }
+}
+
+/// Returns the error of a transaction that has found a row at one instance, and not the same at another one: others have changed it meanwhile.
+fn replicas_differ(tx: &mut IslandTransaction<'_>) -> IslandError {
+    let message = "a replicated row was changed meanwhile";
+    tx.give_up(RefusalReason::Conflict, message);
+    IslandError::Refused(crate::commit::Refusal::new(RefusalReason::Conflict, message))
+}
+
+pub(super) fn unexpected() -> IslandError {
+    IslandError::Unfit("an instance has answered something else".to_owned())
+}
+
+pub(super) fn encoded_key(key: &impl Key) -> Vec<u8> {
+    let mut bytes = KeyBuf::new();
+    key.encode(&mut bytes);
+    bytes.as_bytes().to_vec()
+}
+
+fn bytes_of(row: &RowBuf) -> Vec<u8> {
+    let mut bytes: Vec<u8> = row.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.truncate(row.len_bytes());
+    bytes
+}
+
+pub(super) fn decoded<T: KeyedRow>(key: &T::Key, row: &[u8]) -> Result<T, IslandError> {
+    let mut buf = RowBuf::new();
+    buf.set_bytes(row);
+    T::decode(key, &buf).map_err(|_| unexpected())
+}
+
+impl<T: KeyedRow> Clone for IslandTable<T> {
+    fn clone(&self) -> Self {
+        IslandTable::new(self.placing.clone(), self.instances)
+    }
+}
+
+impl<T: KeyedRow> fmt::Debug for IslandTable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IslandTable")
+            .field("name", &T::schema().name())
+            .field("placing", &self.placing)
+            .finish()
+    }
+}

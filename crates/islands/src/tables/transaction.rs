@@ -1,0 +1,69 @@
+//! Transactions on tables over several instances.
+
+use super::error::IslandError;
+use super::program::TableProgram;
+use super::statement::{Answer, Statement, from_bytes, to_bytes};
+use crate::commit::{Outcome, Refusal, RefusalReason};
+use crate::islands::OpenTransaction;
+
+/// A serializable transaction on an [`IslandDatabase`](super::IslandDatabase), to be passed to the methods of [`IslandTable`](super::IslandTable) and others.
+///
+/// It sees its own writes. What it reads belongs together once its commit has succeeded, not before. It locks nothing until then. Dropping it undoes it.
+#[derive(Debug)]
+pub struct IslandTransaction<'a> {
+    open: OpenTransaction<'a, TableProgram>,
+    /// Where replicated rows are read, unless it has something elsewhere.
+    home: u16,
+    /// Why it cannot commit any more, where that has to do with rows at several instances.
+    given_up: Option<Refusal>,
+}
+
+impl<'a> IslandTransaction<'a> {
+    pub(super) fn new(open: OpenTransaction<'a, TableProgram>, home: u16) -> Self {
+        IslandTransaction { open, home, given_up: None }
+    }
+
+    /// Commits, and returns when the transaction is stored, where instances are.
+    ///
+    /// # Errors
+    /// [`IslandError::Refused`]: nothing has changed; [`IslandError::Unknown`].
+    pub fn commit(self) -> Result<(), IslandError> {
+        if let Some(refusal) = self.given_up {
+            return Err(IslandError::Refused(refusal));
+        }
+        match self.open.commit() {
+            Outcome::Committed { .. } => Ok(()),
+            Outcome::Aborted(refusal) => Err(IslandError::Refused(refusal)),
+            Outcome::Unknown(message) => Err(IslandError::Unknown(message)),
+        }
+    }
+
+    /// Undoes the transaction.
+    ///
+    /// # Errors
+    /// What it has read does not belong together: the same may do something else when it is tried again.
+    pub(super) fn undo(self) -> Result<(), IslandError> {
+        match self.open.commit_with(to_bytes(&Statement::Refuse)) {
+            Outcome::Aborted(refusal) if refusal.reason.may_pass() => Err(IslandError::Refused(refusal)),
+            // It was undone as it was to be, or nothing was open, or whoever was to say more has ended.
+            Outcome::Aborted(_) | Outcome::Committed { .. } | Outcome::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// Returns where a statement about replicated rows is answered.
+    pub(super) fn home(&self) -> u16 {
+        self.open.coordinator().unwrap_or(self.home)
+    }
+
+    pub(super) fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
+        if let Some(refusal) = &self.given_up {
+            return Err(IslandError::Refused(refusal.clone()));
+        }
+        Ok(from_bytes(&self.open.execute(instance, &to_bytes(statement))?)?)
+    }
+
+    /// Ends the transaction: it cannot commit any more.
+    pub(super) fn give_up(&mut self, reason: RefusalReason, message: &str) {
+        self.given_up = Some(Refusal::new(reason, message));
+    }
+}

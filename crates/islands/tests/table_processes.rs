@@ -1,0 +1,220 @@
+//! Typed tables over instances in processes of their own, which are killed while transactions run.
+//!
+//! This program is its own instances, so it has a `main` of its own.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ensilo::{Database, Row};
+use ensilo_islands::{
+    ChannelKind, Instances, IslandDatabase, IslandError, IslandTable, IslandTransaction, IslandsOptions,
+    Partitioning, Placement, Plan, TableProgram, Topology, run_if_instance,
+};
+
+const INSTANCES: usize = 3;
+const ACCOUNTS: u32 = 12;
+const BALANCE: i64 = 1000;
+
+/// How many processes are killed in all.
+const KILLS: usize = 9;
+
+#[derive(Debug, Row)]
+#[row(table = "account")]
+struct Account {
+    #[row(key)]
+    id: u32,
+    balance: i64,
+}
+
+/// A transfer that has happened.
+#[derive(Debug, Row)]
+#[row(table = "entry")]
+struct Entry {
+    #[row(key)]
+    number: u64,
+    from: u32,
+    to: u32,
+}
+
+/// How many transfers have happened.
+#[derive(Debug, Row)]
+#[row(table = "total")]
+struct Total {
+    #[row(key)]
+    key: u8,
+    transfers: u64,
+}
+
+fn main() -> ExitCode {
+    if let Some(ended) = run_if_instance::<TableProgram>(Database::options) {
+        return ended;
+    }
+    for kind in ChannelKind::all() {
+        statements_reach_processes(kind);
+    }
+    what_is_open_goes_with_its_instance();
+    what_was_answered_survives_killed_processes();
+    ExitCode::SUCCESS
+}
+
+fn options() -> IslandsOptions {
+    let plan =
+        Plan::new(&Topology::of_this_machine().unwrap(), Instances::Count(INSTANCES), Placement::System);
+    let this_program = || Command::new(std::env::current_exe().unwrap());
+    IslandsOptions::new(plan).workers(2).processes(this_program)
+}
+
+struct Bank {
+    db: IslandDatabase,
+    accounts: IslandTable<Account>,
+    entries: IslandTable<Entry>,
+    total: IslandTable<Total>,
+}
+
+impl Bank {
+    fn open(options: IslandsOptions) -> Self {
+        let db = options.open_database().unwrap();
+        let (accounts, entries) =
+            (db.table(Partitioning::hash()).unwrap(), db.table(Partitioning::hash()).unwrap());
+        let total = db.table(Partitioning::replicated()).unwrap();
+        let bank = Bank { db, accounts, entries, total };
+        let all: Vec<Account> = (0..ACCOUNTS).map(|id| Account { id, balance: BALANCE }).collect();
+        bank.db
+            .transact(|tx| match bank.accounts.get(tx, &0)? {
+                Some(_) => Ok(()),
+                None => {
+                    bank.total.insert(tx, &Total { key: 0, transfers: 0 })?;
+                    bank.accounts.insert_many(tx, &all)
+                }
+            })
+            .unwrap();
+        bank
+    }
+
+    fn transfer(&self, tx: &mut IslandTransaction<'_>, number: u64) -> Result<(), IslandError> {
+        let (from, to) = ((number % u64::from(ACCOUNTS)) as u32, (number / 7 % u64::from(ACCOUNTS)) as u32);
+        self.accounts.update(tx, &from, |account| account.balance -= 1)?;
+        self.accounts.update(tx, &to, |account| account.balance += 1)?;
+        self.entries.insert(tx, &Entry { number, from, to })?;
+        // Now and then: it is in the way of every other one.
+        if number.is_multiple_of(8) {
+            self.total.update(tx, &0, |total| total.transfers += 1)?;
+        }
+        Ok(())
+    }
+
+    /// Checks what is there, and returns the numbers of the transfers that have happened.
+    fn check(&self) -> BTreeSet<u64> {
+        let read = |tx: &mut IslandTransaction<'_>| {
+            let accounts = self.accounts.scan().collect(tx)?;
+            Ok((accounts, self.entries.scan().collect(tx)?, self.total.get(tx, &0)?))
+        };
+        let (accounts, entries, total) = loop {
+            match self.db.transact(read) {
+                Ok(read) => break read,
+                // One was killed a moment ago.
+                Err(IslandError::Unknown(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(
+            accounts.iter().map(|account| account.balance).sum::<i64>(),
+            i64::from(ACCOUNTS) * BALANCE
+        );
+        for account in &accounts {
+            let of =
+                |id: fn(&Entry) -> u32| entries.iter().filter(|entry| id(entry) == account.id).count() as i64;
+            assert_eq!(account.balance, BALANCE - of(|entry| entry.from) + of(|entry| entry.to));
+        }
+        let counted = entries.iter().filter(|entry| entry.number.is_multiple_of(8)).count() as u64;
+        assert_eq!(total.unwrap().transfers, counted);
+        entries.iter().map(|entry| entry.number).collect()
+    }
+}
+
+fn statements_reach_processes(kind: ChannelKind) {
+    let bank = Bank::open(options().channel(kind));
+    for number in 0..20 {
+        bank.db.transact(|tx| bank.transfer(tx, number)).unwrap();
+    }
+    let taken = bank.db.transact(|tx| bank.transfer(tx, 7));
+    assert!(matches!(taken, Err(IslandError::DuplicateKey { .. })), "{kind}: {taken:?}");
+    assert_eq!(bank.check(), (0..20).collect(), "{kind}");
+}
+
+/// A statement behind the death of its instance does not begin the transaction anew.
+fn what_is_open_goes_with_its_instance() {
+    let directory = tempfile::tempdir().unwrap();
+    let bank = Bank::open(options().directory(directory.path()));
+    for victim in 0..INSTANCES as u16 {
+        let mut tx = bank.db.begin();
+        bank.accounts.scan().collect(&mut tx).unwrap();
+        for id in 0..ACCOUNTS {
+            bank.accounts.upsert(&mut tx, &Account { id, balance: 0 }).unwrap();
+        }
+        kill(&bank.db, victim);
+        while bank.db.transact(|tx| bank.accounts.scan().collect(tx)).is_err() {}
+        let error = tx.commit().unwrap_err();
+        assert!(matches!(error, IslandError::Refused(_)) && error.is_retryable(), "{error:?}");
+        assert!(bank.check().is_empty());
+    }
+}
+
+fn kill(db: &IslandDatabase, instance: u16) {
+    let process = db.islands().process_id(instance).unwrap();
+    assert!(Command::new("kill").args(["-9", &process.to_string()]).status().is_ok());
+}
+
+fn what_was_answered_survives_killed_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Bank::open(options().directory(directory.path()));
+    let bank = open();
+    let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (committed, aborted) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let make_transfers = || {
+        while !stops.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            match bank.db.transact(|tx| bank.transfer(tx, number)) {
+                Ok(()) => committed.lock().unwrap().push(number),
+                Err(IslandError::Unknown(_)) => {}
+                Err(_) => aborted.lock().unwrap().push(number),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(make_transfers)).collect();
+        for number in 0..KILLS {
+            let before = committed.lock().unwrap().len();
+            let begin = Instant::now();
+            // Something has been committed since the last one.
+            while committed.lock().unwrap().len() < before + 10 {
+                assert!(
+                    begin.elapsed() < Duration::from_secs(60),
+                    "nothing is committed after kill {number}"
+                );
+                thread::sleep(Duration::from_millis(5));
+            }
+            // One at a time, and two at once.
+            for victim in [number % INSTANCES, (number + number % 2) % INSTANCES] {
+                kill(&bank.db, victim as u16);
+            }
+        }
+        stops.store(true, Ordering::Relaxed);
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+    });
+    let (committed, aborted) = (committed.into_inner().unwrap(), aborted.into_inner().unwrap());
+    let has_happened = |there: &BTreeSet<u64>| {
+        assert!(committed.iter().all(|number| there.contains(number)), "one that was answered is not there");
+        assert!(!aborted.iter().any(|number| there.contains(number)), "one that was aborted is there");
+    };
+    has_happened(&bank.check());
+    drop(bank);
+    // And after everything was closed.
+    has_happened(&open().check());
+    println!("{} were answered, {} aborted, of {}", committed.len(), aborted.len(), next.into_inner());
+}

@@ -1,0 +1,284 @@
+//! Typed tables over several instances in threads of this process, through the public API.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::thread;
+
+use ensilo::{Row, Table};
+use ensilo_islands::{
+    Instances, IslandDatabase, IslandError, IslandTable, IslandsOptions, Partitioning, Placement, Plan,
+    Topology,
+};
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(
+    table = "line",
+    index(name = "by_item", columns(item)),
+    index(name = "by_number_in_order", unique, columns(warehouse, serial))
+)]
+struct Line {
+    #[row(key)]
+    warehouse: u16,
+    #[row(key)]
+    order: u32,
+    item: u32,
+    serial: u64,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "price")]
+struct Price {
+    #[row(key)]
+    item: u32,
+    cents: i64,
+}
+
+fn options(instances: usize) -> IslandsOptions {
+    let plan =
+        Plan::new(&Topology::of_this_machine().unwrap(), Instances::Count(instances), Placement::System);
+    IslandsOptions::new(plan).workers(1)
+}
+
+fn line(warehouse: u16, order: u32) -> Line {
+    let text = "x".repeat(order as usize % 50);
+    Line { warehouse, order, item: order % 7, serial: u64::from(1000 - order), text }
+}
+
+fn lines(db: &IslandDatabase, partitioning: Partitioning<(u16, u32)>) -> IslandTable<Line> {
+    let lines = db.table::<Line>(partitioning).unwrap();
+    let all: Vec<Line> =
+        (0..10).flat_map(|warehouse| (0..30).map(move |order| line(warehouse, order))).collect();
+    db.transact(|tx| lines.insert_many(tx, &all)).unwrap();
+    lines
+}
+
+/// How many rows each instance has.
+fn counts<T: Row>(db: &IslandDatabase) -> Vec<usize> {
+    let count = |instance: usize| {
+        let (local, _) = db.islands().local(instance as u16).unwrap();
+        let table: Table<T> = local.open_table().unwrap();
+        let mut count = 0;
+        local.read(|tx| table.scan().for_each(tx, |_, _: T| count += 1)).unwrap();
+        count
+    };
+    (0..db.islands().instances()).map(count).collect()
+}
+
+fn partitionings() -> [Partitioning<(u16, u32)>; 4] {
+    [
+        Partitioning::hash_of_first(1),
+        Partitioning::ranges([(3u16,), (7u16,)]),
+        Partitioning::ranges([(2u16, 10u32), (2, 20)]),
+        Partitioning::replicated(),
+    ]
+}
+
+#[test]
+fn rows_are_found_wherever_they_are() {
+    // Its unique index tells rows of a warehouse apart: those are together, or everything is.
+    for partitioning in partitionings()
+        .into_iter()
+        .filter(|partitioning| *partitioning != Partitioning::ranges([(2u16, 10u32), (2, 20)]))
+    {
+        let db = options(3).open_database().unwrap();
+        let lines = lines(&db, partitioning.clone());
+        db.transact(|tx| {
+            assert_eq!(lines.get(tx, &(4, 7))?, Some(line(4, 7)));
+            assert_eq!(lines.get(tx, &(4, 30))?, None);
+            let many = lines.get_many(tx, &[(9, 1), (0, 99), (0, 2), (5, 29)])?;
+            assert_eq!(many, [Some(line(9, 1)), None, Some(line(0, 2)), Some(line(5, 29))]);
+            let all = lines.scan().collect(tx)?;
+            assert_eq!(all.len(), 300);
+            assert!(all.is_sorted_by_key(|line| (line.warehouse, line.order)));
+            let last = lines.range((6, 28)..(7, 1)).reverse().collect(tx)?;
+            assert_eq!(last, [line(7, 0), line(6, 29), line(6, 28)]);
+            assert_eq!(lines.prefix((8,)).limit(2).collect(tx)?, [line(8, 0), line(8, 1)]);
+            assert_eq!(lines.prefix((8,)).reverse().first(tx)?, Some(line(8, 29)));
+            assert_eq!(lines.scan().limit(0).collect(tx)?, []);
+            let by_item = lines.index::<u32>("by_item")?;
+            let of_item = by_item.equal(&3).collect(tx)?;
+            assert_eq!(of_item.len(), 40);
+            assert!(of_item.is_sorted_by_key(|line| (line.warehouse, line.order)));
+            let range = by_item.range(2..=3).reverse().collect(tx)?;
+            assert_eq!(range.len(), 80);
+            assert!(range.is_sorted_by_key(|line| Reverse((line.item, line.warehouse, line.order))));
+            let by_number = lines.index::<(u16, u64)>("by_number_in_order")?;
+            assert_eq!(by_number.get(tx, &(3, 990))?, Some(line(3, 10)));
+            Ok(())
+        })
+        .unwrap();
+        let counts = counts::<Line>(&db);
+        match partitioning == Partitioning::replicated() {
+            true => assert_eq!(counts, [300; 3]),
+            false => assert_eq!(counts.iter().sum::<usize>(), 300, "{counts:?}"),
+        }
+    }
+}
+
+#[test]
+fn rows_are_changed_wherever_they_are() {
+    for partitioning in [Partitioning::hash_of_first(1), Partitioning::replicated()] {
+        let db = options(3).open_database().unwrap();
+        let lines = lines(&db, partitioning);
+        for warehouse in 0..10 {
+            let key = (warehouse, 5);
+            db.transact(|tx| {
+                let taken = lines.insert(tx, &line(warehouse, 5));
+                assert!(matches!(taken, Err(IslandError::DuplicateKey { index: None, .. })), "{taken:?}");
+                let serial_taken = Line { serial: 1000, ..line(warehouse, 50) };
+                let taken = lines.insert(tx, &serial_taken);
+                assert!(matches!(&taken, Err(IslandError::DuplicateKey { index: Some(index), .. }) if index == "by_number_in_order"));
+                let missing = lines.replace(tx, &line(warehouse, 50));
+                assert!(matches!(missing, Err(IslandError::MissingRow { .. })), "{missing:?}");
+                let changed = lines.update(tx, &key, |line| line.order += 1);
+                assert!(matches!(changed, Err(IslandError::Unfit(_))), "{changed:?}");
+                // It goes on after each of them, and sees what it has written itself.
+                lines.update(tx, &key, |line| line.item = 100)?;
+                assert_eq!(lines.get(tx, &key)?.unwrap().item, 100);
+                assert_eq!((lines.delete(tx, &(warehouse, 6))?, lines.delete(tx, &(warehouse, 6))?), (true, false));
+                lines.upsert(tx, &line(warehouse, 40))?;
+                assert_eq!(lines.prefix((warehouse,)).collect(tx)?.len(), 30);
+                Ok(())
+            })
+            .unwrap();
+        }
+        let all = db.transact(|tx| lines.scan().collect(tx)).unwrap();
+        assert_eq!(all.len(), 300);
+        assert!(all.iter().all(|line| (line.item == 100) == (line.order == 5) && line.order != 6));
+        let by_item = db.transact(|tx| lines.index::<u32>("by_item")?.equal(&100).collect(tx)).unwrap();
+        assert_eq!(by_item.len(), 10);
+    }
+}
+
+#[test]
+fn what_a_closure_gives_up_has_not_happened() {
+    let db = options(2).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::hash()).unwrap();
+    let insert =
+        |items: std::ops::Range<u32>| -> Vec<Price> { items.map(|item| Price { item, cents: 1 }).collect() };
+    let given_up = db.transact(|tx| {
+        prices.insert_many(tx, &insert(0..10))?;
+        Err::<(), _>(IslandError::rollback("enough"))
+    });
+    assert_eq!(given_up.unwrap_err().to_string(), "enough");
+    db.transact(|tx| prices.insert_many(tx, &insert(5..6))).unwrap();
+    // A part of them is there: the transaction has ended.
+    let taken = db.transact(|tx| match prices.insert_many(tx, &insert(0..10)) {
+        Err(IslandError::DuplicateKey { .. }) => prices.insert(tx, &Price { item: 99, cents: 1 }),
+        other => panic!("{other:?}"),
+    });
+    assert!(matches!(&taken, Err(error @ IslandError::Refused(_)) if !error.is_retryable()), "{taken:?}");
+    let taken = db.transact(|tx| prices.insert_many(tx, &insert(0..10)));
+    assert!(matches!(&taken, Err(IslandError::DuplicateKey { .. })), "{taken:?}");
+    let swallowed = db.transact(|tx| {
+        let _ = prices.insert_many(tx, &insert(0..10));
+        Ok(())
+    });
+    assert!(matches!(swallowed, Err(IslandError::Refused(_))), "{swallowed:?}");
+    let mut tx = db.begin();
+    prices.insert_many(&mut tx, &insert(20..30)).unwrap();
+    drop(tx);
+    assert_eq!(db.transact(|tx| prices.scan().collect(tx)).unwrap(), insert(5..6));
+    assert_eq!(counts::<Price>(&db).iter().sum::<usize>(), 1);
+}
+
+/// Each reads what the other one writes, at two instances.
+#[test]
+fn write_skew_over_instances_is_rejected() {
+    let db = options(2).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::ranges([(10u32,)])).unwrap();
+    db.transact(|tx| prices.insert_many(tx, &[Price { item: 1, cents: 1 }, Price { item: 11, cents: 1 }]))
+        .unwrap();
+    let (mut first, mut second) = (db.begin(), db.begin());
+    for (tx, read, written) in [(&mut first, 1, 11), (&mut second, 11, 1)] {
+        assert_eq!(prices.get(tx, &read).unwrap().unwrap().cents, 1);
+        prices.upsert(tx, &Price { item: written, cents: 0 }).unwrap();
+    }
+    first.commit().unwrap();
+    assert!(second.commit().is_err_and(|error| error.is_retryable()));
+    let mut third = db.begin();
+    assert_eq!(prices.scan().collect(&mut third).unwrap().len(), 2);
+    db.transact(|tx| prices.insert(tx, &Price { item: 12, cents: 1 })).unwrap();
+    // It has not seen a row at one instance, and writes at the other one.
+    prices.upsert(&mut third, &Price { item: 2, cents: 1 }).unwrap();
+    assert!(third.commit().is_err_and(|error| error.is_retryable()));
+}
+
+#[test]
+fn replicas_stay_the_same_whoever_writes() {
+    let db = options(3).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::replicated()).unwrap();
+    thread::scope(|scope| {
+        for worker in 0..4u32 {
+            let (db, prices) = (&db, &prices);
+            scope.spawn(move || {
+                for number in 0..100 {
+                    let item = (worker * 7 + number) % 5;
+                    db.transact(|tx| match prices.get(tx, &item)? {
+                        None => prices.insert(tx, &Price { item, cents: 1 }),
+                        Some(price) if price.cents % 10 == 9 => {
+                            prices.delete(tx, &item)?;
+                            prices.insert(tx, &Price { item, cents: price.cents + 1 })
+                        }
+                        Some(price) => prices.replace(tx, &Price { item, cents: price.cents + 1 }),
+                    })
+                    .unwrap();
+                }
+            });
+        }
+    });
+    let all = db.transact(|tx| prices.scan().collect(tx)).unwrap();
+    assert_eq!(all.iter().map(|price| price.cents).sum::<i64>(), 400);
+    for instance in 0..3 {
+        let (local, _) = db.islands().local(instance).unwrap();
+        let table: Table<Price> = local.open_table().unwrap();
+        let mut there = Vec::new();
+        local.read(|tx| table.scan().for_each(tx, |_, price: Price| there.push(price))).unwrap();
+        assert_eq!(there, all);
+    }
+}
+
+#[test]
+fn what_is_stored_is_found_again_and_nothing_else_is_taken_for_it() {
+    #[derive(Row)]
+    #[row(table = "price")]
+    struct OtherPrice {
+        #[row(key)]
+        item: u32,
+        cents: i64,
+        text: String,
+    }
+    #[derive(Row)]
+    #[row(table = "islands_mine")]
+    struct Reserved {
+        #[row(key)]
+        item: u32,
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let open = || options(2).directory(directory.path()).open_database().unwrap();
+    let prices: BTreeMap<u32, i64> = (0..20).map(|item| (item, i64::from(item) * 10)).collect();
+    {
+        let db = open();
+        let table = db.table::<Price>(Partitioning::hash()).unwrap();
+        let rows: Vec<Price> =
+            prices.iter().map(|(item, cents)| Price { item: *item, cents: *cents }).collect();
+        db.transact(|tx| table.insert_many(tx, &rows)).unwrap();
+    }
+    let db = open();
+    let unfit = |problem: Result<(), IslandError>, what: &str| {
+        let problem = problem.unwrap_err();
+        assert!(matches!(problem, IslandError::Unfit(_)) && problem.to_string().contains(what), "{problem}");
+    };
+    unfit(db.table::<Price>(Partitioning::replicated()).map(drop), "another partitioning");
+    unfit(db.table::<OtherPrice>(Partitioning::hash()).map(drop), "other columns");
+    unfit(db.table::<Reserved>(Partitioning::hash()).map(drop), "islands_");
+    unfit(db.table::<Price>(Partitioning::ranges([(1u32,), (2,)])).map(drop), "2 instances have 1");
+    unfit(db.table::<Line>(Partitioning::hash()).map(drop), "by_number_in_order lacks");
+    unfit(db.table::<Line>(Partitioning::ranges([(2u16, 10u32)])).map(drop), "by_number_in_order lacks");
+    let table = db.table::<Price>(Partitioning::hash()).unwrap();
+    unfit(table.index::<u32>("by_cents").map(drop), "no index by_cents");
+    let stored = db.transact(|tx| table.scan().collect(tx)).unwrap();
+    assert_eq!(stored.iter().map(|price| (price.item, price.cents)).collect::<BTreeMap<_, _>>(), prices);
+}
