@@ -31,7 +31,7 @@ pub(crate) use load::Load;
 pub(crate) use notes::{Found, Notes};
 pub(crate) use open::OpenTransactions;
 pub(crate) use pause::pause_before_attempt;
-pub(crate) use snapshot::SnapshotRead;
+pub(crate) use snapshot::PointId;
 pub(crate) use store::{InstanceStore, Recovered};
 pub(crate) use submission::{Answer, Submission, Submitter};
 pub(crate) use wake::Wake;

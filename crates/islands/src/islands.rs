@@ -4,6 +4,7 @@ mod attempts;
 mod control;
 mod local;
 mod open;
+mod point;
 mod process;
 mod processes;
 mod remote;
@@ -14,30 +15,23 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 use self::local::{InstanceOptions, LocalInstance};
 pub use self::open::OpenTransaction;
+pub use self::point::PointReader;
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, SnapshotRead, Submission,
-    machine_nanos,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos,
 };
 use crate::placement::Plan;
-
-/// How long instances may take until all decisions are carried out.
-const PAUSE_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long to wait before another attempt, where an instance has ended.
-const PAUSE_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How [`Islands`] are opened.
 pub struct IslandsOptions {
@@ -122,6 +116,7 @@ impl IslandsOptions {
             pauses: Mutex::new(()),
             next_worker: AtomicU32::new(0),
             next_open: AtomicU64::new(0),
+            next_point: AtomicU64::new(0),
         })
     }
 
@@ -163,6 +158,7 @@ pub struct Islands<P: Program> {
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,
     next_open: AtomicU64,
+    next_point: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -264,54 +260,6 @@ impl<P: Program> Islands<P> {
         receiver.recv().unwrap_or_else(|_| ended())
     }
 
-    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one consistent point: what is read belongs to one moment of
-    /// the serial order of all instances, and everything that was answered before the call is there. Returns what each part has returned, in
-    /// their order.
-    ///
-    /// Meanwhile transactions with parts at several instances wait, until the point is fixed: a few milliseconds, or as long as it takes an instance that has
-    /// died to come back. From then on it takes as long as the parts take.
-    ///
-    /// # Errors
-    /// What a part says; that the point could not be fixed within ten seconds.
-    ///
-    /// # Panics
-    /// When there is no such instance.
-    pub fn read_all(&self, parts: &[(u16, Vec<u8>)]) -> Result<Vec<Vec<u8>>, Refusal> {
-        let refused = |message: String| Refusal::new(RefusalReason::Rejected, message);
-        let ended = |read: ReadOfOne| {
-            let read = read.recv().map_err(|_| refused("the instance has ended".to_owned()))?;
-            read.map_err(|error| refused(error.to_string()))
-        };
-        self.fix_point(parts)?.into_iter().map(ended).collect()
-    }
-
-    /// Has each part be read at one consistent point.
-    fn fix_point(&self, parts: &[(u16, Vec<u8>)]) -> Result<Vec<ReadOfOne>, Refusal> {
-        let _one_at_a_time = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
-        let deadline = Instant::now() + PAUSE_PATIENCE;
-        loop {
-            let starts = self.starts();
-            let reads = self.try_to_fix_point(parts, deadline);
-            // One that has come back meanwhile has not paused.
-            if let Some(reads) = reads.filter(|_| self.starts() == starts) {
-                return Ok(reads);
-            }
-            if Instant::now() >= deadline {
-                let message = "an instance has not paused, or begun to read, in time";
-                return Err(Refusal::new(RefusalReason::NoVote, message));
-            }
-            thread::sleep(PAUSE_RETRY_INTERVAL);
-        }
-    }
-
-    fn try_to_fix_point(&self, parts: &[(u16, Vec<u8>)], deadline: Instant) -> Option<Vec<ReadOfOne>> {
-        let (begun, has_begun) = mpsc::channel();
-        let _paused = Paused::begin(self, deadline)?;
-        let reads = parts.iter().map(|(instance, part)| self.begin_read(*instance, part, &begun)).collect();
-        drop(begun);
-        wait_for_all(&has_begun, parts.len(), deadline).then_some(reads)
-    }
-
     /// Returns how often each instance was started.
     fn starts(&self) -> Vec<u32> {
         match &self.running {
@@ -369,17 +317,6 @@ impl<P: Program> Islands<P> {
         resolved.recv().unwrap_or(false)
     }
 
-    fn begin_read(&self, instance: u16, part: &[u8], begun: &mpsc::Sender<()>) -> ReadOfOne {
-        let (sender, read) = mpsc::channel();
-        let begun = begun.clone();
-        // Whoever has waited too long is gone.
-        let read_begun = Box::new(move |()| _ = begun.send(()));
-        let ended = Box::new(move |read| drop(sender.send(read)));
-        let submission = SnapshotRead { part: part.to_vec(), begun: read_begun, ended };
-        self.submit(SiteId { instance, worker: 0 }, Submission::Read(submission));
-        read
-    }
-
     fn sites(&self) -> impl Iterator<Item = SiteId> {
         let workers = self.workers;
         (0..self.instances as u16)
@@ -419,37 +356,6 @@ impl<P: Program> Islands<P> {
             Running::Processes(processes) => processes.submit(site, submission),
         }
     }
-}
-
-/// What one instance will have read.
-type ReadOfOne = mpsc::Receiver<ensilo::Result<Vec<u8>>>;
-
-/// As long as this exists no site makes a decision that others take part in.
-struct Paused<'a, P: Program>(&'a Islands<P>);
-
-impl<'a, P: Program> Paused<'a, P> {
-    /// Returns when all have paused; `None` if one has not in time, or has ended.
-    fn begin(islands: &'a Islands<P>, deadline: Instant) -> Option<Self> {
-        let paused = Paused(islands);
-        let (sender, is_paused) = mpsc::channel();
-        for site in islands.sites() {
-            let sender = sender.clone();
-            islands.submit(site, Submission::Pause(Box::new(move |()| _ = sender.send(()))));
-        }
-        drop(sender);
-        wait_for_all(&is_paused, islands.sites().count(), deadline).then_some(paused)
-    }
-}
-
-impl<P: Program> Drop for Paused<'_, P> {
-    fn drop(&mut self) {
-        self.0.sites().for_each(|site| self.0.submit(site, Submission::Resume));
-    }
-}
-
-/// Waits until `count` of them are ready; `false` at the deadline, or when one has ended.
-fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize, deadline: Instant) -> bool {
-    (0..count).all(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok())
 }
 
 /// Instances in threads of this process.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use ensilo::{Database, Row};
 use ensilo_islands::{
-    ChannelKind, Instances, IslandDatabase, IslandError, IslandTable, IslandTransaction, IslandsOptions,
-    Partitioning, Placement, Plan, TableProgram, Topology, run_if_instance,
+    ChannelKind, Instances, IslandDatabase, IslandError, IslandRead, IslandTable, IslandTransaction,
+    IslandsOptions, Partitioning, Placement, Plan, TableProgram, Topology, run_if_instance,
 };
 
 const INSTANCES: usize = 3;
@@ -69,6 +69,9 @@ fn options() -> IslandsOptions {
     IslandsOptions::new(plan).workers(2).processes(this_program)
 }
 
+/// All that is there.
+type All = (Vec<Account>, Vec<Entry>, Option<Total>);
+
 struct Bank {
     db: IslandDatabase,
     accounts: IslandTable<Account>,
@@ -108,20 +111,22 @@ impl Bank {
         Ok(())
     }
 
+    fn all(&self, tx: &mut impl IslandRead) -> Result<All, IslandError> {
+        Ok((self.accounts.scan().collect(tx)?, self.entries.scan().collect(tx)?, self.total.get(tx, &0)?))
+    }
+
     /// Checks what is there, and returns the numbers of the transfers that have happened.
     fn check(&self) -> BTreeSet<u64> {
-        let read = |tx: &mut IslandTransaction<'_>| {
-            let accounts = self.accounts.scan().collect(tx)?;
-            Ok((accounts, self.entries.scan().collect(tx)?, self.total.get(tx, &0)?))
-        };
+        let at_a_point = self.db.read(|reader| self.all(reader)).unwrap();
         let (accounts, entries, total) = loop {
-            match self.db.transact(read) {
-                Ok(read) => break read,
+            match self.db.transact(|tx| self.all(tx)) {
+                Ok(there) => break there,
                 // One was killed a moment ago.
                 Err(IslandError::Unknown(_)) => {}
                 Err(error) => panic!("{error}"),
             }
         };
+        assert_eq!((at_a_point.0.len(), at_a_point.1.len()), (accounts.len(), entries.len()));
         assert_eq!(
             accounts.iter().map(|account| account.balance).sum::<i64>(),
             i64::from(ACCOUNTS) * BALANCE

@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ensilo::{Row, Table};
 use ensilo_islands::{
-    Instances, IslandDatabase, IslandError, IslandTable, IslandsOptions, Partitioning, Placement, Plan,
-    Topology,
+    Instances, IslandDatabase, IslandError, IslandRead, IslandTable, IslandsOptions, Partitioning, Placement,
+    Plan, Topology,
 };
 
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -75,6 +76,31 @@ fn partitionings() -> [Partitioning<(u16, u32)>; 4] {
     ]
 }
 
+fn look_for(tx: &mut impl IslandRead, lines: &IslandTable<Line>) -> Result<(), IslandError> {
+    assert_eq!(lines.get(tx, &(4, 7))?, Some(line(4, 7)));
+    assert_eq!(lines.get(tx, &(4, 30))?, None);
+    let many = lines.get_many(tx, &[(9, 1), (0, 99), (0, 2), (5, 29)])?;
+    assert_eq!(many, [Some(line(9, 1)), None, Some(line(0, 2)), Some(line(5, 29))]);
+    let all = lines.scan().collect(tx)?;
+    assert_eq!(all.len(), 300);
+    assert!(all.is_sorted_by_key(|line| (line.warehouse, line.order)));
+    let last = lines.range((6, 28)..(7, 1)).reverse().collect(tx)?;
+    assert_eq!(last, [line(7, 0), line(6, 29), line(6, 28)]);
+    assert_eq!(lines.prefix((8,)).limit(2).collect(tx)?, [line(8, 0), line(8, 1)]);
+    assert_eq!(lines.prefix((8,)).reverse().first(tx)?, Some(line(8, 29)));
+    assert_eq!(lines.scan().limit(0).collect(tx)?, []);
+    let by_item = lines.index::<u32>("by_item")?;
+    let of_item = by_item.equal(&3).collect(tx)?;
+    assert_eq!(of_item.len(), 40);
+    assert!(of_item.is_sorted_by_key(|line| (line.warehouse, line.order)));
+    let range = by_item.range(2..=3).reverse().collect(tx)?;
+    assert_eq!(range.len(), 80);
+    assert!(range.is_sorted_by_key(|line| Reverse((line.item, line.warehouse, line.order))));
+    let by_number = lines.index::<(u16, u64)>("by_number_in_order")?;
+    assert_eq!(by_number.get(tx, &(3, 990))?, Some(line(3, 10)));
+    Ok(())
+}
+
 #[test]
 fn rows_are_found_wherever_they_are() {
     // Its unique index tells rows of a warehouse apart: those are together, or everything is.
@@ -84,31 +110,8 @@ fn rows_are_found_wherever_they_are() {
     {
         let db = options(3).open_database().unwrap();
         let lines = lines(&db, partitioning.clone());
-        db.transact(|tx| {
-            assert_eq!(lines.get(tx, &(4, 7))?, Some(line(4, 7)));
-            assert_eq!(lines.get(tx, &(4, 30))?, None);
-            let many = lines.get_many(tx, &[(9, 1), (0, 99), (0, 2), (5, 29)])?;
-            assert_eq!(many, [Some(line(9, 1)), None, Some(line(0, 2)), Some(line(5, 29))]);
-            let all = lines.scan().collect(tx)?;
-            assert_eq!(all.len(), 300);
-            assert!(all.is_sorted_by_key(|line| (line.warehouse, line.order)));
-            let last = lines.range((6, 28)..(7, 1)).reverse().collect(tx)?;
-            assert_eq!(last, [line(7, 0), line(6, 29), line(6, 28)]);
-            assert_eq!(lines.prefix((8,)).limit(2).collect(tx)?, [line(8, 0), line(8, 1)]);
-            assert_eq!(lines.prefix((8,)).reverse().first(tx)?, Some(line(8, 29)));
-            assert_eq!(lines.scan().limit(0).collect(tx)?, []);
-            let by_item = lines.index::<u32>("by_item")?;
-            let of_item = by_item.equal(&3).collect(tx)?;
-            assert_eq!(of_item.len(), 40);
-            assert!(of_item.is_sorted_by_key(|line| (line.warehouse, line.order)));
-            let range = by_item.range(2..=3).reverse().collect(tx)?;
-            assert_eq!(range.len(), 80);
-            assert!(range.is_sorted_by_key(|line| Reverse((line.item, line.warehouse, line.order))));
-            let by_number = lines.index::<(u16, u64)>("by_number_in_order")?;
-            assert_eq!(by_number.get(tx, &(3, 990))?, Some(line(3, 10)));
-            Ok(())
-        })
-        .unwrap();
+        db.transact(|tx| look_for(tx, &lines)).unwrap();
+        db.read(|reader| look_for(reader, &lines)).unwrap();
         let counts = counts::<Line>(&db);
         match partitioning == Partitioning::replicated() {
             true => assert_eq!(counts, [300; 3]),
@@ -238,6 +241,39 @@ fn replicas_stay_the_same_whoever_writes() {
         local.read(|tx| table.scan().for_each(tx, |_, price: Price| there.push(price))).unwrap();
         assert_eq!(there, all);
     }
+}
+
+#[test]
+fn a_reader_shows_all_instances_at_one_moment() {
+    let db = options(3).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::hash()).unwrap();
+    let all: Vec<Price> = (0..20).map(|item| Price { item, cents: 100 }).collect();
+    db.transact(|tx| prices.insert_many(tx, &all)).unwrap();
+    let is_over = AtomicBool::new(false);
+    let move_one = |number: u32| {
+        db.transact(|tx| {
+            prices.update(tx, &(number % 20), |price| price.cents -= 1)?;
+            prices.update(tx, &(number * 7 / 3 % 20), |price| price.cents += 1)
+        })
+        .unwrap();
+    };
+    thread::scope(|scope| {
+        let mover = |from: u32| (from..).take_while(|_| !is_over.load(Ordering::Relaxed)).for_each(move_one);
+        (0..2).for_each(|from| drop(scope.spawn(move || mover(from * 1000))));
+        let mut sums = BTreeSet::new();
+        for _ in 0..30 {
+            let rows = db.read(|reader| Ok((prices.scan().collect(reader)?, prices.scan().collect(reader)?)));
+            let (rows, again) = rows.unwrap();
+            assert_eq!(rows, again);
+            assert_eq!(rows.iter().map(|price| price.cents).sum::<i64>(), 2000);
+            sums.insert(rows.iter().map(|price| price.cents).collect::<Vec<_>>());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(sums.len() > 1, "nothing has happened meanwhile");
+    });
+    // What a reader's closure gives up is returned, and its snapshots are ended.
+    let given_up = db.read(|_| Err::<(), _>(IslandError::rollback("enough")));
+    assert!(matches!(given_up, Err(IslandError::User(_))));
 }
 
 #[test]

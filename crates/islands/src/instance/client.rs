@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadCounts};
+use super::snapshot::PointId;
 use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
 use crate::commit::{Decision, DistributedId, OpenId, Outcome, Refusal, Request};
 
@@ -34,8 +35,12 @@ pub(crate) enum Order {
     Pause,
     /// Go on with those.
     Resume,
-    /// Read at a consistent point.
-    Read(Vec<u8>),
+    /// Begin a snapshot at a consistent point, and say when it has begun.
+    BeginSnapshot(PointId),
+    /// Read in a snapshot.
+    Read(PointId, Vec<u8>),
+    /// End a snapshot.
+    EndSnapshot(PointId),
     /// Do what is no part of a transaction.
     Administer(Vec<u8>),
     /// Say which transactions wait for a decision.
@@ -57,8 +62,8 @@ pub(crate) enum Reply {
     Refused(String),
     /// All decisions are carried out.
     Paused,
-    /// The point of a read is fixed; what was read comes later.
-    ReadBegun,
+    /// A snapshot has begun.
+    SnapshotBegun,
     /// What was read.
     Read(Result<Vec<u8>, String>),
     /// What the program says about what is no part of a transaction.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::client::{OpenPart, Order, Reply};
 use super::load::{Load, LoadReport};
-use super::snapshot::SnapshotRead;
+use super::snapshot::PointId;
 use super::wake::Wake;
 use crate::channel::Waiting;
 use crate::commit::{Decision, DistributedId, OpenId, Outcome, Refusal, Request, SiteId};
@@ -27,8 +27,12 @@ pub(crate) enum Submission {
     Pause(Answer<()>),
     /// Go on with those.
     Resume,
-    /// Read at a consistent point.
-    Read(SnapshotRead),
+    /// Begin a snapshot at a consistent point, and say when it has begun.
+    BeginSnapshot(PointId, Answer<()>),
+    /// Read in a snapshot.
+    Read(PointId, Vec<u8>, Answer<ensilo::Result<Vec<u8>>>),
+    /// End a snapshot.
+    EndSnapshot(PointId),
     /// Do what is no part of a transaction.
     Administer(Vec<u8>, Answer<ensilo::Result<Vec<u8>>>),
     /// Say which transactions wait for a decision.
@@ -55,12 +59,14 @@ impl Submission {
             Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
             Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
             Order::Resume => Submission::Resume,
-            Order::Read(part) => {
-                let begun = replier.note(Reply::ReadBegun);
-                let ended = replier
-                    .answer(|read: ensilo::Result<_>| Reply::Read(read.map_err(|error| error.to_string())));
-                Submission::Read(SnapshotRead { part, begun, ended })
+            Order::BeginSnapshot(id) => {
+                Submission::BeginSnapshot(id, replier.answer(|()| Reply::SnapshotBegun))
             }
+            Order::Read(id, part) => {
+                let read = |read: ensilo::Result<_>| Reply::Read(read.map_err(|error| error.to_string()));
+                Submission::Read(id, part, replier.answer(read))
+            }
+            Order::EndSnapshot(id) => Submission::EndSnapshot(id),
             Order::Administer(request) => {
                 let done =
                     |done: ensilo::Result<_>| Reply::Administered(done.map_err(|error| error.to_string()));
@@ -97,13 +103,6 @@ impl Replier {
             self.has_replied = true;
             send(&self.replies, &self.wake, (self.client, self.number, reply(answer)));
         })
-    }
-
-    /// Returns what replies something first that is not the answer.
-    fn note(&self, reply: Reply) -> Answer<()> {
-        let (replies, wake) = (self.replies.clone(), Arc::clone(&self.wake));
-        let note = (self.client, self.number, reply);
-        Box::new(move |()| send(&replies, &wake, note))
     }
 }
 

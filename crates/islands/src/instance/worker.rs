@@ -16,7 +16,7 @@ use super::idle::Idle;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
-use super::snapshot;
+use super::snapshot::Snapshots;
 use super::store::{InstanceStore, Recovered};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
@@ -42,6 +42,7 @@ pub(crate) struct Worker<P: Program> {
     /// Who gets the outcomes of transactions that have not ended.
     answers: BTreeMap<DistributedId, Answer<Outcome>>,
     load: Option<(RunningLoad, Answer<ensilo::Result<LoadReport>>)>,
+    snapshots: Snapshots,
     /// Who waits until all decisions are carried out.
     pauses: Vec<Answer<()>>,
     /// What clients are to be told.
@@ -70,6 +71,7 @@ impl<P: Program> Worker<P> {
             submissions,
             answers: BTreeMap::new(),
             load: None,
+            snapshots: Snapshots::default(),
             pauses: Vec::new(),
             replies: mpsc::channel(),
             wake,
@@ -262,7 +264,11 @@ impl<P: Program> Worker<P> {
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),
-            Submission::Read(read) => snapshot::read(self.store.db(), &self.program, read),
+            Submission::BeginSnapshot(id, begun) => {
+                self.snapshots.begin((self.store.db(), &self.program), id, begun);
+            }
+            Submission::Read(id, part, answer) => self.snapshots.read(id, part, answer),
+            Submission::EndSnapshot(id) => self.snapshots.end(id),
             Submission::Administer(request, answer) => {
                 let program = Arc::clone(&self.program);
                 aside::run(answer, move || program.administer(&request));

@@ -146,9 +146,11 @@ fn refuse(submission: Submission, reason: &str) {
         Submission::Transaction(_, _, answer) => answer(Outcome::Aborted(refusal_of_dead(reason))),
         Submission::Execute(_, answer) => answer(Err(refusal_of_dead(reason))),
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
-        Submission::Read(read) => (read.ended)(Err(ensilo::Error::rollback(reason))),
+        Submission::Read(.., answer) => answer(Err(ensilo::Error::rollback(reason))),
         // Whoever waits for these finds out that nobody answers.
-        Submission::RollBack(_)
+        Submission::BeginSnapshot(..)
+        | Submission::EndSnapshot(_)
+        | Submission::RollBack(_)
         | Submission::Administer(..)
         | Submission::Pause(_)
         | Submission::InDoubt(_)

@@ -17,9 +17,7 @@ use super::local::InstanceOptions;
 use super::process::VARIABLE;
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{DistributedId, Outcome, Refusal, RefusalReason, SiteId};
-use crate::instance::{
-    Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, SnapshotRead, Submission, Wake,
-};
+use crate::instance::{Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, Submission, Wake};
 
 /// How long a process may take to take in what it is told.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
@@ -162,11 +160,8 @@ enum Waiting {
     Administer(Answer<ensilo::Result<Vec<u8>>>),
     InDoubt(Answer<Vec<DistributedId>>),
     Resolve(Answer<bool>),
-    /// `begun` is taken when the read has begun.
-    Read {
-        begun: Option<Answer<()>>,
-        ended: Answer<ensilo::Result<Vec<u8>>>,
-    },
+    Snapshot(Answer<()>),
+    Read(Answer<ensilo::Result<Vec<u8>>>),
     Nothing,
 }
 
@@ -249,9 +244,7 @@ impl Client {
         self.has_unsent = !end.flush()?;
         while let Some((number, reply)) = end.receive::<Reply>()? {
             has_come = true;
-            if let Reply::ReadBegun = reply {
-                self.waiting.get_mut(&number).map(Waiting::begin);
-            } else if let Some(waiting) = self.waiting.remove(&number) {
+            if let Some(waiting) = self.waiting.remove(&number) {
                 waiting.answer(reply);
             }
         }
@@ -284,9 +277,9 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
         Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),
         Submission::Resume => Some((Order::Resume, Waiting::Nothing)),
-        Submission::Read(SnapshotRead { part, begun, ended }) => {
-            Some((Order::Read(part), Waiting::Read { begun: Some(begun), ended }))
-        }
+        Submission::BeginSnapshot(id, begun) => Some((Order::BeginSnapshot(id), Waiting::Snapshot(begun))),
+        Submission::Read(id, part, answer) => Some((Order::Read(id, part), Waiting::Read(answer))),
+        Submission::EndSnapshot(id) => Some((Order::EndSnapshot(id), Waiting::Nothing)),
         Submission::Administer(request, answer) => {
             Some((Order::Administer(request), Waiting::Administer(answer)))
         }
@@ -299,15 +292,6 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
 }
 
 impl Waiting {
-    /// A read has begun.
-    fn begin(&mut self) {
-        if let Waiting::Read { begun, .. } = self
-            && let Some(begun) = begun.take()
-        {
-            begun(());
-        }
-    }
-
     fn answer(self, reply: Reply) {
         match (self, reply) {
             (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
@@ -318,7 +302,8 @@ impl Waiting {
             (Waiting::Administer(answer), Reply::Administered(done)) => answer(done.map_err(Error::rollback)),
             (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
             (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
-            (Waiting::Read { ended, .. }, Reply::Read(read)) => ended(read.map_err(Error::rollback)),
+            (Waiting::Snapshot(begun), Reply::SnapshotBegun) => begun(()),
+            (Waiting::Read(answer), Reply::Read(read)) => answer(read.map_err(Error::rollback)),
             // A reply of another kind is none.
             (waiting, _) => waiting.give_up(),
         }
@@ -330,9 +315,10 @@ impl Waiting {
             Waiting::Transaction(answer) => answer(Outcome::Unknown(message.to_owned())),
             Waiting::Execute(answer) => answer(Err(Refusal::new(RefusalReason::NoVote, message))),
             Waiting::Load(answer) => answer(Err(Error::rollback(message))),
-            Waiting::Read { ended, .. } => ended(Err(Error::rollback(message))),
             // Whoever waits for these finds out that nobody answers.
-            Waiting::Pause(_)
+            Waiting::Snapshot(_)
+            | Waiting::Read(_)
+            | Waiting::Pause(_)
             | Waiting::Administer(_)
             | Waiting::InDoubt(_)
             | Waiting::Resolve(_)

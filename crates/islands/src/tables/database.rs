@@ -7,6 +7,7 @@ use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
 use super::error::IslandError;
 use super::partitioning::{Partitioning, Placing};
 use super::program::TableProgram;
+use super::reader::IslandReader;
 use super::statement::{HaveTable, to_bytes};
 use super::table::IslandTable;
 use super::transaction::IslandTransaction;
@@ -131,15 +132,39 @@ impl IslandDatabase {
         }
     }
 
+    /// Runs a closure that reads at one consistent point of all instances, the present one, and returns what it returns. It is in conflict with nobody, however much it reads.
+    ///
+    /// To fix the point transactions at several instances are held up for some milliseconds: what reads a few rows does so in a [transaction](Self::transact). When an instance
+    /// ends meanwhile the closure is run again, at another point.
+    ///
+    /// # Errors
+    /// What the closure returns; [`IslandError::Refused`] when no point could be fixed.
+    pub fn read<R>(
+        &self,
+        mut body: impl FnMut(&mut IslandReader<'_>) -> Result<R, IslandError>,
+    ) -> Result<R, IslandError> {
+        let mut attempts = Attempts::begin();
+        loop {
+            let read = self.islands.read_point().map_err(IslandError::Refused);
+            match read.and_then(|point| body(&mut IslandReader::new(point, self.next_home()))) {
+                Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
+                read => return read,
+            }
+        }
+    }
+
     /// Begins a transaction that its caller ends. Nothing is retried.
     pub fn begin(&self) -> IslandTransaction<'_> {
         self.begin_since(Attempts::begin().since)
     }
 
     fn begin_since(&self, since: u64) -> IslandTransaction<'_> {
+        IslandTransaction::new(self.islands.begin_since(since), self.next_home())
+    }
+
+    fn next_home(&self) -> u16 {
         // Relaxed: a matter of who does the work.
-        let home = self.next_home.fetch_add(1, Ordering::Relaxed) % self.instances();
-        IslandTransaction::new(self.islands.begin_since(since), home)
+        self.next_home.fetch_add(1, Ordering::Relaxed) % self.instances()
     }
 
     fn instances(&self) -> u16 {

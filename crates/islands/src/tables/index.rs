@@ -7,9 +7,9 @@ use std::ops::{Bound, RangeBounds};
 use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow};
 
 use super::error::IslandError;
+use super::reader::IslandRead;
 use super::scan::IslandScan;
 use super::table::{IslandTable, encoded_key};
-use super::transaction::IslandTransaction;
 
 /// A secondary index of an [`IslandTable`] over columns of the Rust types `K`. Each instance has one of its own rows: a look-up asks all of them, unless the table
 /// is replicated.
@@ -65,7 +65,7 @@ impl<'t, T: KeyedRow, K: Key> IslandIndex<'t, T, K> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn get(&self, tx: &mut IslandTransaction<'_>, key: &K) -> Result<Option<T>, IslandError> {
+    pub fn get(&self, tx: &mut impl IslandRead, key: &K) -> Result<Option<T>, IslandError> {
         self.equal(key).first(tx)
     }
 

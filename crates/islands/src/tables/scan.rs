@@ -7,9 +7,9 @@ use ensilo::row::{Key, KeyBuf, KeyedRow};
 
 use super::error::IslandError;
 use super::partitioning::Places;
+use super::reader::IslandRead;
 use super::statement::{Answer, EncodedRow, Range, Statement};
 use super::table::{IslandTable, decoded, unexpected};
-use super::transaction::IslandTransaction;
 
 /// A scan of an [`IslandTable`] in the order of its primary key or of an index, to be narrowed and then run in a transaction.
 ///
@@ -57,7 +57,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn collect(self, tx: &mut IslandTransaction<'_>) -> Result<Vec<T>, IslandError> {
+    pub fn collect(self, tx: &mut impl IslandRead) -> Result<Vec<T>, IslandError> {
         let (first, last) = self.places(tx.home());
         let statement = Statement::Scan { table: self.table.name(), scan: self.range.clone() };
         let mut rows = Vec::new();
@@ -72,7 +72,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn first(self, tx: &mut IslandTransaction<'_>) -> Result<Option<T>, IslandError> {
+    pub fn first(self, tx: &mut impl IslandRead) -> Result<Option<T>, IslandError> {
         Ok(self.limit(1).collect(tx)?.pop())
     }
 

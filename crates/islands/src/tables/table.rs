@@ -10,6 +10,7 @@ use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow, RowBuf};
 use super::error::IslandError;
 use super::index::IslandIndex;
 use super::partitioning::{Places, Placing};
+use super::reader::IslandRead;
 use super::scan::IslandScan;
 use super::statement::{Answer, EncodedRow, Statement, Writing};
 use super::transaction::IslandTransaction;
@@ -34,7 +35,7 @@ impl<T: KeyedRow> IslandTable<T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn get(&self, tx: &mut IslandTransaction<'_>, key: &T::Key) -> Result<Option<T>, IslandError> {
+    pub fn get(&self, tx: &mut impl IslandRead, key: &T::Key) -> Result<Option<T>, IslandError> {
         Ok(self.get_many(tx, std::slice::from_ref(key))?.pop().flatten())
     }
 
@@ -42,11 +43,7 @@ impl<T: KeyedRow> IslandTable<T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn get_many(
-        &self,
-        tx: &mut IslandTransaction<'_>,
-        keys: &[T::Key],
-    ) -> Result<Vec<Option<T>>, IslandError> {
+    pub fn get_many(&self, tx: &mut impl IslandRead, keys: &[T::Key]) -> Result<Vec<Option<T>>, IslandError> {
         let mut rows: Vec<Option<T>> = keys.iter().map(|_| None).collect();
         let encoded: Vec<Vec<u8>> = keys.iter().map(encoded_key).collect();
         for (instance, numbers) in self.by_reader(tx.home(), &encoded) {

@@ -1,0 +1,64 @@
+//! What rows of tables over several instances are read in.
+
+use super::error::IslandError;
+use super::program::TableProgram;
+use super::statement::{Answer, Statement, from_bytes, to_bytes};
+use super::transaction::IslandTransaction;
+use crate::islands::PointReader;
+
+/// What the rows of an [`IslandTable`](super::IslandTable) can be read in: an [`IslandTransaction`], or an [`IslandReader`].
+///
+/// Sealed: implemented by these alone.
+pub trait IslandRead: sealed::Sealed {}
+
+pub(super) mod sealed {
+    use super::super::statement::{Answer, Statement};
+    use crate::tables::IslandError;
+
+    #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+    pub trait Sealed {
+        /// Returns where a statement about replicated rows is answered.
+        fn home(&self) -> u16;
+
+        /// Has an instance answer a statement.
+        fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError>;
+    }
+}
+
+/// Reads rows at one consistent point of all instances, inside [`IslandDatabase::read`](super::IslandDatabase::read). It is in conflict with nobody.
+#[derive(Debug)]
+pub struct IslandReader<'a> {
+    point: PointReader<'a, TableProgram>,
+    home: u16,
+}
+
+impl<'a> IslandReader<'a> {
+    pub(super) fn new(point: PointReader<'a, TableProgram>, home: u16) -> Self {
+        IslandReader { point, home }
+    }
+}
+
+impl IslandRead for IslandReader<'_> {}
+impl IslandRead for IslandTransaction<'_> {}
+
+#[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+impl sealed::Sealed for IslandReader<'_> {
+    fn home(&self) -> u16 {
+        self.home
+    }
+
+    fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
+        Ok(from_bytes(&self.point.read(instance, &to_bytes(statement))?)?)
+    }
+}
+
+#[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+impl sealed::Sealed for IslandTransaction<'_> {
+    fn home(&self) -> u16 {
+        IslandTransaction::home(self)
+    }
+
+    fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
+        IslandTransaction::ask(self, instance, statement)
+    }
+}
