@@ -49,7 +49,7 @@ pub trait Program: Send + Sync + Sized + 'static {
         self.execute(tx, part)
     }
 
-    /// Reads at a consistent point of all instances, for [`Islands::read_all`](crate::Islands::read_all). What the bytes mean is up to the application.
+    /// Reads at a consistent point of all instances, for [`Islands::read_point`](crate::Islands::read_point). What the bytes mean is up to the application.
     ///
     /// # Errors
     /// Those of statements are passed on, as any other. By default there is nothing to read.

@@ -3,10 +3,9 @@
 use super::error::IslandError;
 use super::program::TableProgram;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
-use super::transaction::IslandTransaction;
 use crate::islands::PointReader;
 
-/// What the rows of an [`IslandTable`](super::IslandTable) can be read in: an [`IslandTransaction`], or an [`IslandReader`].
+/// What the rows of an [`IslandTable`](super::IslandTable) can be read in: an [`IslandTransaction`](super::IslandTransaction), or an [`IslandReader`].
 ///
 /// Sealed: implemented by these alone.
 pub trait IslandRead: sealed::Sealed {}
@@ -39,7 +38,6 @@ impl<'a> IslandReader<'a> {
 }
 
 impl IslandRead for IslandReader<'_> {}
-impl IslandRead for IslandTransaction<'_> {}
 
 #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
 impl sealed::Sealed for IslandReader<'_> {
@@ -49,16 +47,5 @@ impl sealed::Sealed for IslandReader<'_> {
 
     fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
         Ok(from_bytes(&self.point.read(instance, &to_bytes(statement))?)?)
-    }
-}
-
-#[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
-impl sealed::Sealed for IslandTransaction<'_> {
-    fn home(&self) -> u16 {
-        IslandTransaction::home(self)
-    }
-
-    fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
-        IslandTransaction::ask(self, instance, statement)
     }
 }

@@ -11,6 +11,7 @@ use super::error::IslandError;
 use super::index::IslandIndex;
 use super::partitioning::{Places, Placing};
 use super::reader::IslandRead;
+use super::reader::sealed::Sealed as _;
 use super::scan::IslandScan;
 use super::statement::{Answer, EncodedRow, Statement, Writing};
 use super::transaction::IslandTransaction;

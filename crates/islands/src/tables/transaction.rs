@@ -2,6 +2,8 @@
 
 use super::error::IslandError;
 use super::program::TableProgram;
+use super::reader::IslandRead;
+use super::reader::sealed::Sealed;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
 use crate::commit::{Outcome, Refusal, RefusalReason};
 use crate::islands::OpenTransaction;
@@ -50,20 +52,24 @@ impl<'a> IslandTransaction<'a> {
         }
     }
 
-    /// Returns where a statement about replicated rows is answered.
-    pub(super) fn home(&self) -> u16 {
+    /// Ends the transaction: it cannot commit any more.
+    pub(super) fn give_up(&mut self, reason: RefusalReason, message: &str) {
+        self.given_up = Some(Refusal::new(reason, message));
+    }
+}
+
+impl IslandRead for IslandTransaction<'_> {}
+
+#[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
+impl Sealed for IslandTransaction<'_> {
+    fn home(&self) -> u16 {
         self.open.coordinator().unwrap_or(self.home)
     }
 
-    pub(super) fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
+    fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError> {
         if let Some(refusal) = &self.given_up {
             return Err(IslandError::Refused(refusal.clone()));
         }
         Ok(from_bytes(&self.open.execute(instance, &to_bytes(statement))?)?)
-    }
-
-    /// Ends the transaction: it cannot commit any more.
-    pub(super) fn give_up(&mut self, reason: RefusalReason, message: &str) {
-        self.given_up = Some(Refusal::new(reason, message));
     }
 }
