@@ -1,7 +1,7 @@
 //! `ensilo bench`: a workload, its report and its exit code.
 
 mod common;
-mod islands;
+pub(crate) mod islands;
 mod stock;
 mod tpcc;
 mod tpcc_hybrid;

@@ -1,5 +1,7 @@
 //! `ensilo islands`: the machine's topology, where instances go on it, and how they talk to each other.
 
+mod advise;
+
 use std::error::Error;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -26,6 +28,8 @@ Examples:
       The same for four instances on the paper's machine with eight sockets, each with cores of all of them.
   ensilo islands channels --cpus 0,1
       How long a message takes to another process and back, by each kind of channel.
+  ensilo islands advise micro --update --multisite 20 --verify
+      How many instances suit a workload, and whether that is so.
 
 Exit codes: 0 all is well; 1 it failed; 2 bad parameters.";
 
@@ -39,6 +43,9 @@ pub(crate) enum IslandsCommand {
     Plan(PlanArguments),
     /// Measure round trips between two processes (Islands, figure 2)
     Channels(ChannelsArguments),
+    /// Measure what a workload costs, and recommend a size of islands for it
+    #[command(subcommand)]
+    Advise(advise::AdviseCommand),
     /// The other process of `channels`: its standard input is the socket by which the two meet
     #[command(hide = true)]
     Answer(AnswerArguments),
@@ -112,6 +119,7 @@ pub(crate) fn run(command: &IslandsCommand) -> ExitCode {
         IslandsCommand::Topology(machine) => topology_of(machine).map(|topology| show_topology(&topology)),
         IslandsCommand::Plan(arguments) => show_plan(arguments),
         IslandsCommand::Channels(arguments) => measure_channels(arguments),
+        IslandsCommand::Advise(command) => advise::run(command),
         IslandsCommand::Answer(arguments) => answer(arguments),
     };
     done.map_or_else(failed, |()| ExitCode::SUCCESS)

@@ -77,7 +77,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 fn open_accounts(db: &IslandDatabase, accounts: &IslandTable<Account>) -> Result<(), IslandError> {
     let all: Vec<Account> = (0..ACCOUNTS).map(|id| Account { id, balance: BALANCE }).collect();
-    db.transact(|tx| if accounts.get(tx, &0)?.is_some() { Ok(()) } else { accounts.insert_many(tx, &all) })
+    db.transact(|tx| if accounts.get(tx, 0)?.is_some() { Ok(()) } else { accounts.insert_many(tx, &all) })
 }
 
 /// Returns how many transfers are made in a second.
@@ -92,8 +92,8 @@ fn move_money(
         while begin.elapsed() < TIME {
             let (from, to) = (random.u32(..ACCOUNTS), random.u32(..ACCOUNTS));
             db.transact(|tx| {
-                accounts.update(tx, &from, |account| account.balance -= 1)?;
-                accounts.update(tx, &to, |account| account.balance += 1)
+                accounts.update(tx, from, |account| account.balance -= 1)?;
+                accounts.update(tx, to, |account| account.balance += 1)
             })?;
             moved.fetch_add(1, Ordering::Relaxed);
         }

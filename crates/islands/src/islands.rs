@@ -29,7 +29,7 @@ use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos, message_of,
 };
 use crate::placement::Plan;
 
@@ -281,7 +281,7 @@ impl<P: Program> Islands<P> {
         self.submit(SiteId { instance, worker: 0 }, Submission::Administer(request.to_vec(), answer));
         let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
         let done = done.recv().map_err(ended)?;
-        done.map_err(|error| Refusal::new(RefusalReason::Rejected, error.to_string()))
+        done.map_err(|error| Refusal::new(RefusalReason::Rejected, message_of(&error)))
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it

@@ -72,6 +72,8 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("islands run on Linux only: they need its topology, affinity and shared memory");
 
+#[cfg(not(loom))]
+pub mod advisor;
 mod affinity;
 mod binding;
 mod channel;

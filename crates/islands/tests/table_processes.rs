@@ -88,7 +88,7 @@ impl Bank {
         let bank = Bank { db, accounts, entries, total };
         let all: Vec<Account> = (0..ACCOUNTS).map(|id| Account { id, balance: BALANCE }).collect();
         bank.db
-            .transact(|tx| match bank.accounts.get(tx, &0)? {
+            .transact(|tx| match bank.accounts.get(tx, 0)? {
                 Some(_) => Ok(()),
                 None => {
                     bank.total.insert(tx, &Total { key: 0, transfers: 0 })?;
@@ -101,18 +101,18 @@ impl Bank {
 
     fn transfer(&self, tx: &mut IslandTransaction<'_>, number: u64) -> Result<(), IslandError> {
         let (from, to) = ((number % u64::from(ACCOUNTS)) as u32, (number / 7 % u64::from(ACCOUNTS)) as u32);
-        self.accounts.update(tx, &from, |account| account.balance -= 1)?;
-        self.accounts.update(tx, &to, |account| account.balance += 1)?;
+        self.accounts.update(tx, from, |account| account.balance -= 1)?;
+        self.accounts.update(tx, to, |account| account.balance += 1)?;
         self.entries.insert(tx, &Entry { number, from, to })?;
         // Now and then: it is in the way of every other one.
         if number.is_multiple_of(8) {
-            self.total.update(tx, &0, |total| total.transfers += 1)?;
+            self.total.update(tx, 0, |total| total.transfers += 1)?;
         }
         Ok(())
     }
 
     fn all(&self, tx: &mut impl IslandRead) -> Result<All, IslandError> {
-        Ok((self.accounts.scan().collect(tx)?, self.entries.scan().collect(tx)?, self.total.get(tx, &0)?))
+        Ok((self.accounts.scan().collect(tx)?, self.entries.scan().collect(tx)?, self.total.get(tx, 0)?))
     }
 
     /// Checks what is there, and returns the numbers of the transfers that have happened.
@@ -181,6 +181,20 @@ fn what_was_answered_survives_killed_processes() {
     let bank = open();
     let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     let (committed, aborted) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    // What follows from rows of different moments does not count, whoever dies when that is found out.
+    let look = || {
+        while !stops.load(Ordering::Relaxed) {
+            let looked = bank.db.transact(|tx| {
+                let ids: Vec<u32> = (0..ACCOUNTS).collect();
+                let accounts = bank.accounts.get_many(tx, &ids)?;
+                match accounts.iter().flatten().map(|account| account.balance).sum::<i64>() {
+                    sum if sum == i64::from(ACCOUNTS) * BALANCE => Ok(()),
+                    sum => Err(IslandError::rollback(format!("the sum is {sum}"))),
+                }
+            });
+            assert!(!matches!(looked, Err(IslandError::User(_) | IslandError::Unknown(_))), "{looked:?}");
+        }
+    };
     let make_transfers = || {
         while !stops.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -193,6 +207,7 @@ fn what_was_answered_survives_killed_processes() {
     };
     thread::scope(|scope| {
         let workers: Vec<_> = (0..4).map(|_| scope.spawn(make_transfers)).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(look)).collect();
         for number in 0..KILLS {
             let before = committed.lock().unwrap().len();
             let begin = Instant::now();
@@ -210,7 +225,7 @@ fn what_was_answered_survives_killed_processes() {
             }
         }
         stops.store(true, Ordering::Relaxed);
-        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        workers.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
     });
     let (committed, aborted) = (committed.into_inner().unwrap(), aborted.into_inner().unwrap());
     let has_happened = |there: &BTreeSet<u64>| {

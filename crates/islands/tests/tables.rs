@@ -8,8 +8,8 @@ use std::thread;
 
 use ensilo::{Row, Table};
 use ensilo_islands::{
-    Instances, IslandDatabase, IslandError, IslandRead, IslandTable, IslandsOptions, Partitioning, Placement,
-    Plan, Topology,
+    Instances, IslandDatabase, IslandError, IslandRead, IslandTable, IslandTransaction, IslandsOptions,
+    Partitioning, Placement, Plan, Topology,
 };
 
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -60,9 +60,7 @@ fn counts<T: Row>(db: &IslandDatabase) -> Vec<usize> {
     let count = |instance: usize| {
         let (local, _) = db.islands().local(instance as u16).unwrap();
         let table: Table<T> = local.open_table().unwrap();
-        let mut count = 0;
-        local.read(|tx| table.scan().for_each(tx, |_, _: T| count += 1)).unwrap();
-        count
+        local.read(|tx| table.scan().collect(tx)).unwrap().len()
     };
     (0..db.islands().instances()).map(count).collect()
 }
@@ -77,10 +75,13 @@ fn partitionings() -> [Partitioning<(u16, u32)>; 4] {
 }
 
 fn look_for(tx: &mut impl IslandRead, lines: &IslandTable<Line>) -> Result<(), IslandError> {
-    assert_eq!(lines.get(tx, &(4, 7))?, Some(line(4, 7)));
-    assert_eq!(lines.get(tx, &(4, 30))?, None);
+    assert_eq!(lines.get(tx, (4, 7))?, Some(line(4, 7)));
+    assert_eq!(lines.get(tx, (4, 30))?, None);
     let many = lines.get_many(tx, &[(9, 1), (0, 99), (0, 2), (5, 29)])?;
     assert_eq!(many, [Some(line(9, 1)), None, Some(line(0, 2)), Some(line(5, 29))]);
+    assert!(lines.contains(tx, (4, 7))? && !lines.contains(tx, (4, 30))?);
+    assert_eq!((lines.scan().count(tx)?, lines.scan().limit(7).count(tx)?), (300, 7));
+    assert_eq!(lines.prefix((3,)).count(tx)?, 30);
     let all = lines.scan().collect(tx)?;
     assert_eq!(all.len(), 300);
     assert!(all.is_sorted_by_key(|line| (line.warehouse, line.order)));
@@ -135,12 +136,12 @@ fn rows_are_changed_wherever_they_are() {
                 assert!(matches!(&taken, Err(IslandError::DuplicateKey { index: Some(index), .. }) if index == "by_number_in_order"));
                 let missing = lines.replace(tx, &line(warehouse, 50));
                 assert!(matches!(missing, Err(IslandError::MissingRow { .. })), "{missing:?}");
-                let changed = lines.update(tx, &key, |line| line.order += 1);
+                let changed = lines.update(tx, key, |line| line.order += 1);
                 assert!(matches!(changed, Err(IslandError::Unfit(_))), "{changed:?}");
                 // It goes on after each of them, and sees what it has written itself.
-                lines.update(tx, &key, |line| line.item = 100)?;
-                assert_eq!(lines.get(tx, &key)?.unwrap().item, 100);
-                assert_eq!((lines.delete(tx, &(warehouse, 6))?, lines.delete(tx, &(warehouse, 6))?), (true, false));
+                lines.update(tx, key, |line| line.item = 100)?;
+                assert_eq!(lines.get(tx, key)?.unwrap().item, 100);
+                assert_eq!((lines.delete(tx, (warehouse, 6))?, lines.delete(tx, (warehouse, 6))?), (true, false));
                 lines.upsert(tx, &line(warehouse, 40))?;
                 assert_eq!(lines.prefix((warehouse,)).collect(tx)?.len(), 30);
                 Ok(())
@@ -196,7 +197,7 @@ fn write_skew_over_instances_is_rejected() {
         .unwrap();
     let (mut first, mut second) = (db.begin(), db.begin());
     for (tx, read, written) in [(&mut first, 1, 11), (&mut second, 11, 1)] {
-        assert_eq!(prices.get(tx, &read).unwrap().unwrap().cents, 1);
+        assert_eq!(prices.get(tx, read).unwrap().unwrap().cents, 1);
         prices.upsert(tx, &Price { item: written, cents: 0 }).unwrap();
     }
     first.commit().unwrap();
@@ -210,6 +211,71 @@ fn write_skew_over_instances_is_rejected() {
 }
 
 #[test]
+fn statements_on_many_rows_change_all_of_them() {
+    let db = options(3).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::hash()).unwrap();
+    let all = |cents: i64| -> Vec<Price> { (0..30).map(|item| Price { item, cents }).collect() };
+    db.transact(|tx| prices.upsert_many(tx, &all(1))).unwrap();
+    db.transact(|tx| prices.upsert_many(tx, &all(2))).unwrap();
+    db.transact(|tx| prices.replace_many(tx, &all(3))).unwrap();
+    let (present, absent) = (Price { item: 0, cents: 4 }, Price { item: 99, cents: 4 });
+    let missing = db.transact(|tx| prices.replace_many(tx, &[present.clone(), absent.clone()]));
+    assert!(matches!(missing, Err(IslandError::MissingRow { .. })), "{missing:?}");
+    assert_eq!(db.transact(|tx| prices.scan().collect(tx)).unwrap(), all(3));
+    let homes: BTreeSet<Option<u16>> = (0..30).map(|item| prices.instance_of(item)).collect();
+    assert_eq!(homes, [Some(0), Some(1), Some(2)].into());
+    let shared = db.table::<Line>(Partitioning::replicated()).unwrap();
+    assert_eq!(shared.instance_of((1, 1)), None);
+}
+
+/// It panics, or returns an error, where two rows do not belong together: which is at no moment so.
+#[test]
+fn what_a_closure_concludes_from_rows_of_different_moments_does_not_count() {
+    let db = options(2).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::ranges([(1u32,)])).unwrap();
+    db.transact(|tx| prices.insert_many(tx, &[Price { item: 0, cents: 50 }, Price { item: 1, cents: 50 }]))
+        .unwrap();
+    let is_over = AtomicBool::new(false);
+    let sum = |tx: &mut IslandTransaction<'_>| -> Result<i64, IslandError> {
+        let [here, there] = [0, 1].map(|item| prices.get(tx, item).map(|price| price.unwrap().cents));
+        Ok(here? + there?)
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                db.transact(|tx| {
+                    prices.update(tx, 0, |price| price.cents -= 1)?;
+                    prices.update(tx, 1, |price| price.cents += 1)
+                })
+                .unwrap();
+            }
+        });
+        for _ in 0..2000 {
+            db.transact(|tx| match sum(tx)? {
+                100 => Ok(()),
+                other => Err(IslandError::rollback(format!("{other}"))),
+            })
+            .unwrap();
+            db.transact(|tx| {
+                // Without a message for each attempt.
+                if sum(tx)? != 100 {
+                    std::panic::resume_unwind(Box::new("no moment has such a sum"));
+                }
+                Ok(())
+            })
+            .unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let panics = || {
+        db.transact(|tx| -> Result<(), _> { Err(sum(tx).map(|_| std::panic::resume_unwind(Box::new(7)))?) })
+    };
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&7));
+    assert_eq!(db.transact(sum).unwrap(), 100);
+}
+
+#[test]
 fn replicas_stay_the_same_whoever_writes() {
     let db = options(3).open_database().unwrap();
     let prices = db.table::<Price>(Partitioning::replicated()).unwrap();
@@ -219,10 +285,10 @@ fn replicas_stay_the_same_whoever_writes() {
             scope.spawn(move || {
                 for number in 0..100 {
                     let item = (worker * 7 + number) % 5;
-                    db.transact(|tx| match prices.get(tx, &item)? {
+                    db.transact(|tx| match prices.get(tx, item)? {
                         None => prices.insert(tx, &Price { item, cents: 1 }),
                         Some(price) if price.cents % 10 == 9 => {
-                            prices.delete(tx, &item)?;
+                            prices.delete(tx, item)?;
                             prices.insert(tx, &Price { item, cents: price.cents + 1 })
                         }
                         Some(price) => prices.replace(tx, &Price { item, cents: price.cents + 1 }),
@@ -232,13 +298,14 @@ fn replicas_stay_the_same_whoever_writes() {
             });
         }
     });
-    let all = db.transact(|tx| prices.scan().collect(tx)).unwrap();
+    // At a point all decisions are carried out.
+    let all = db.read(|reader| prices.scan().collect(reader)).unwrap();
     assert_eq!(all.iter().map(|price| price.cents).sum::<i64>(), 400);
     for instance in 0..3 {
         let (local, _) = db.islands().local(instance).unwrap();
         let table: Table<Price> = local.open_table().unwrap();
-        let mut there = Vec::new();
-        local.read(|tx| table.scan().for_each(tx, |_, price: Price| there.push(price))).unwrap();
+        let there = local.read(|tx| table.scan().collect(tx)).unwrap();
+        let there: Vec<Price> = there.into_iter().map(|(_, price)| price).collect();
         assert_eq!(there, all);
     }
 }
@@ -252,8 +319,8 @@ fn a_reader_shows_all_instances_at_one_moment() {
     let is_over = AtomicBool::new(false);
     let move_one = |number: u32| {
         db.transact(|tx| {
-            prices.update(tx, &(number % 20), |price| price.cents -= 1)?;
-            prices.update(tx, &(number * 7 / 3 % 20), |price| price.cents += 1)
+            prices.update(tx, number % 20, |price| price.cents -= 1)?;
+            prices.update(tx, number * 7 / 3 % 20, |price| price.cents += 1)
         })
         .unwrap();
     };
@@ -310,7 +377,7 @@ fn what_is_stored_is_found_again_and_nothing_else_is_taken_for_it() {
     unfit(db.table::<Price>(Partitioning::replicated()).map(drop), "another partitioning");
     unfit(db.table::<OtherPrice>(Partitioning::hash()).map(drop), "other columns");
     unfit(db.table::<Reserved>(Partitioning::hash()).map(drop), "islands_");
-    unfit(db.table::<Price>(Partitioning::ranges([(1u32,), (2,)])).map(drop), "2 instances have 1");
+    unfit(db.table::<Price>(Partitioning::ranges([(1u32,), (2,)])).map(drop), "2 instances need 1");
     unfit(db.table::<Line>(Partitioning::hash()).map(drop), "by_number_in_order lacks");
     unfit(db.table::<Line>(Partitioning::ranges([(2u16, 10u32)])).map(drop), "by_number_in_order lacks");
     let table = db.table::<Price>(Partitioning::hash()).unwrap();

@@ -4,6 +4,7 @@
 //! Islands (VLDB Journal) §3.2 and §3.3.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod micro;
 mod parts;
 mod report;
@@ -12,6 +13,7 @@ mod shares;
 mod tpcb;
 mod tpcc;
 
+pub use advise::{Layout, MeasureOptions};
 pub use micro::{Micro, MicroOptions};
 pub use report::IslandsReport;
 pub use run::{Ask, RunError, RunOptions, Workload, run};

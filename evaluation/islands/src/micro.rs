@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
 use ensilo_bench::random::{Random, Zipfian};
+use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,32 @@ impl Workload for MicroOptions {
 
     fn multisite_percent(&self) -> u8 {
         self.multisite_percent
+    }
+
+    fn writes(&self) -> bool {
+        self.updates
+    }
+
+    fn all_local(&self) -> Self {
+        MicroOptions { multisite_percent: 0, ..self.clone() }
+    }
+
+    fn spread(&self, instances: u16) -> Spread {
+        // The first n of N ranks are taken with a probability of about (n/N)^(1-skew).
+        let up_to = |instance: u16| (f64::from(instance) / f64::from(instances)).powf(1.0 - self.skew);
+        let taken: Vec<f64> = (0..instances).map(|instance| up_to(instance + 1) - up_to(instance)).collect();
+        let others = self.rows_per_transaction.saturating_sub(1) as f64;
+        let mean_beside_own = |of_one: &dyn Fn(f64) -> f64| {
+            taken.iter().map(|own| of_one(*own)).sum::<f64>() / f64::from(instances)
+        };
+        let is_part = |share: f64| 1.0 - (1.0 - share).powf(others);
+        let parts: f64 = taken.iter().map(|share| is_part(*share)).sum();
+        let others_of = |own: f64| parts - is_part(own);
+        Spread {
+            distributed: mean_beside_own(&|own| 1.0 - own.powf(others)),
+            others: mean_beside_own(&others_of),
+            hottest: if parts > 0.0 { is_part(taken[0]) / parts } else { 1.0 / f64::from(instances) },
+        }
     }
 
     fn sites_max(&self) -> u64 {

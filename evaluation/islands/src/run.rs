@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Outcome, Request};
 use ensilo_islands::{
     ChannelKind, InstanceError, InstanceNumber, Islands, IslandsOptions, LoadTime, Placement, Plan, Program,
@@ -14,7 +15,7 @@ use crate::parts::local_bytes;
 use crate::report::IslandsReport;
 
 /// A workload on instances.
-pub trait Workload: Sync {
+pub trait Workload: Sync + Sized {
     /// What runs at each instance.
     type Program: Program;
 
@@ -23,6 +24,18 @@ pub trait Workload: Sync {
 
     /// Returns how many of a hundred transactions are multisite.
     fn multisite_percent(&self) -> u8;
+
+    /// Returns whether its multisite transactions write at other instances.
+    fn writes(&self) -> bool {
+        true
+    }
+
+    /// Returns the same workload without multisite transactions.
+    #[must_use]
+    fn all_local(&self) -> Self;
+
+    /// Returns how multisite transactions spread over so many instances.
+    fn spread(&self, instances: u16) -> Spread;
 
     /// Returns how many sites there may be: no more than what is divided among them.
     fn sites_max(&self) -> u64;

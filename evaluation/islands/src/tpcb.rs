@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ensilo::{Columns, Database, Result, Row, RowId, Table, Transaction};
+use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
 use crate::parts::{from_bytes, local, open_or_create, request, site_share, to_bytes};
 use crate::run::{Ask, Workload};
-use crate::shares::{holder, share};
+use crate::shares::{holder, share, spread_of_one};
 
 /// The tellers of a branch.
 const TELLERS: u64 = 10;
@@ -240,6 +241,14 @@ impl Workload for TpcbOptions {
 
     fn multisite_percent(&self) -> u8 {
         self.multisite_percent
+    }
+
+    fn all_local(&self) -> Self {
+        TpcbOptions { multisite_percent: 0, ..self.clone() }
+    }
+
+    fn spread(&self, instances: u16) -> Spread {
+        spread_of_one(self.branches, instances)
     }
 
     fn sites_max(&self) -> u64 {

@@ -13,12 +13,14 @@ use ensilo_bench::mix::{Mix, Share};
 use ensilo_bench::tpcc::{
     ElsewhereAnswer, ElsewherePart, Entered, PaymentSums, Scale, Terminal, TpccOptions, TpccShare,
 };
+use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
 use serde::{Deserialize, Serialize};
 
 use crate::parts::{from_bytes, local, request, to_bytes};
 use crate::run::{Ask, Workload};
+use crate::shares::spread_of_one;
 
 /// How many lines an order has on average.
 const LINES: f64 = 10.0;
@@ -156,6 +158,14 @@ impl Workload for TpccIslandsOptions {
         let of_payments = options.remote_customers.percent() / 100.0;
         let [orders, payments] = [0, 1].map(|of_type| self.mix.percent(of_type));
         (orders * of_orders + payments * of_payments).round() as u8
+    }
+
+    fn all_local(&self) -> Self {
+        TpccIslandsOptions { multisite_percent: Some(0), ..self.clone() }
+    }
+
+    fn spread(&self, instances: u16) -> Spread {
+        spread_of_one(self.warehouses.into(), instances)
     }
 
     fn sites_max(&self) -> u64 {

@@ -95,13 +95,13 @@ impl Run {
     ) -> Result<(Vec<Version>, Shared), IslandError> {
         let mut rows = Vec::new();
         for _ in 0..random.usize(1..4) {
-            let row = self.versions.get(tx, &(random.u16(..GROUPS), random.u16(..ITEMS)))?;
+            let row = self.versions.get(tx, (random.u16(..GROUPS), random.u16(..ITEMS)))?;
             rows.push(row.unwrap());
         }
         if random.u8(..4) == 0 {
             rows.extend(self.versions.prefix((random.u16(..GROUPS),)).collect(tx)?);
         }
-        Ok((rows, self.shared.get(tx, &random.u16(..ITEMS))?.unwrap()))
+        Ok((rows, self.shared.get(tx, random.u16(..ITEMS))?.unwrap()))
     }
 
     /// Reads some rows at random, and writes some of them.

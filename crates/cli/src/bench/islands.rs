@@ -108,6 +108,13 @@ pub(super) struct MicroArguments {
     #[command(flatten)]
     islands: IslandsArguments,
 
+    #[command(flatten)]
+    workload: MicroWorkload,
+}
+
+/// The microbenchmark.
+#[derive(Debug, Args)]
+pub(crate) struct MicroWorkload {
     /// How many rows of 250 bytes there are at all instances together
     #[arg(long, value_name = "N", default_value_t = 240_000, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
     rows: u64,
@@ -140,6 +147,13 @@ pub(super) struct TpcbArguments {
     #[command(flatten)]
     islands: IslandsArguments,
 
+    #[command(flatten)]
+    workload: TpcbWorkload,
+}
+
+/// TPC-B.
+#[derive(Debug, Args)]
+pub(crate) struct TpcbWorkload {
     /// How many branches there are at all instances together [default: one for each worker]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=100_000))]
     branches: Option<u64>,
@@ -159,6 +173,13 @@ pub(super) struct TpccIslandsArguments {
     #[command(flatten)]
     islands: IslandsArguments,
 
+    #[command(flatten)]
+    workload: TpccIslandsWorkload,
+}
+
+/// TPC-C.
+#[derive(Debug, Args)]
+pub(crate) struct TpccIslandsWorkload {
     /// How many warehouses there are at all instances together [default: one for each worker]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=10_000))]
     warehouses: Option<u16>,
@@ -205,37 +226,52 @@ pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
     ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
 }
 
-pub(super) fn run_micro(arguments: &MicroArguments) -> ExitCode {
-    let MicroArguments { islands, rows, rows_per_transaction, update, multisite, skew } = arguments;
-    let options = |_| MicroOptions {
-        rows: *rows,
-        rows_per_transaction: *rows_per_transaction,
-        updates: *update,
-        multisite_percent: *multisite,
-        skew: *skew,
-    };
-    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+impl MicroWorkload {
+    pub(crate) fn options(&self) -> MicroOptions {
+        let MicroWorkload { rows, rows_per_transaction, update, multisite, skew } = self;
+        MicroOptions {
+            rows: *rows,
+            rows_per_transaction: *rows_per_transaction,
+            updates: *update,
+            multisite_percent: *multisite,
+            skew: *skew,
+        }
+    }
 }
 
-pub(super) fn run_tpcb(arguments: &TpcbArguments) -> ExitCode {
-    let TpcbArguments { islands, branches, accounts, multisite } = arguments;
-    let options = |workers| TpcbOptions {
-        branches: branches.unwrap_or(workers),
-        accounts: *accounts,
-        multisite_percent: *multisite,
-    };
-    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+impl TpcbWorkload {
+    /// Returns the workload that there is for so many workers in all.
+    pub(crate) fn options(&self, workers: u64) -> TpcbOptions {
+        TpcbOptions {
+            branches: self.branches.unwrap_or(workers),
+            accounts: self.accounts,
+            multisite_percent: self.multisite,
+        }
+    }
 }
 
-pub(super) fn run_tpcc(arguments: &TpccIslandsArguments) -> ExitCode {
-    let TpccIslandsArguments { islands, warehouses, items, customers, mix, multisite } = arguments;
-    let options = |workers: u64| TpccIslandsOptions {
-        warehouses: warehouses.unwrap_or(u16::try_from(workers).unwrap_or(u16::MAX)),
-        scale: Scale { items: *items, customers: *customers },
-        mix: mix.clone(),
-        multisite_percent: *multisite,
-    };
-    run_workload(islands, options).map_or_else(failed, |()| ExitCode::SUCCESS)
+impl TpccIslandsWorkload {
+    /// Returns the workload that there is for so many workers in all.
+    pub(crate) fn options(&self, workers: u64) -> TpccIslandsOptions {
+        TpccIslandsOptions {
+            warehouses: self.warehouses.unwrap_or(u16::try_from(workers).unwrap_or(u16::MAX)),
+            scale: Scale { items: self.items, customers: self.customers },
+            mix: self.mix.clone(),
+            multisite_percent: self.multisite,
+        }
+    }
+}
+
+pub(super) fn run_micro(MicroArguments { islands, workload }: &MicroArguments) -> ExitCode {
+    run_workload(islands, |_| workload.options()).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+pub(super) fn run_tpcb(TpcbArguments { islands, workload }: &TpcbArguments) -> ExitCode {
+    run_workload(islands, |workers| workload.options(workers)).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+pub(super) fn run_tpcc(TpccIslandsArguments { islands, workload }: &TpccIslandsArguments) -> ExitCode {
+    run_workload(islands, |workers| workload.options(workers)).map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 /// Runs the workload that there is for so many workers in all.

@@ -46,5 +46,13 @@ pub(super) fn refusal(error: &Error) -> Refusal {
         Error::OutOfMemory(_) | Error::TooManyTransactions => RefusalReason::Shortage,
         _ => RefusalReason::Rejected,
     };
-    Refusal::new(reason, error.to_string())
+    Refusal::new(reason, message_of(error))
+}
+
+/// Returns what an error says: of one that a program has made, its own words.
+pub(crate) fn message_of(error: &Error) -> String {
+    match error {
+        Error::User(own) => own.to_string(),
+        error => error.to_string(),
+    }
 }

@@ -8,7 +8,7 @@ use std::{fmt, mem};
 
 use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
 
-use super::carry_out::{carry_out, refusal};
+use super::carry_out::{carry_out, message_of, refusal};
 use super::notes::{Found, FoundPart, Notes};
 use super::open::{Open, OpenTransactions};
 use super::program::Program;
@@ -38,7 +38,9 @@ pub enum InstanceError {
 impl fmt::Display for InstanceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InstanceError::Database(error) => write!(f, "an instance cannot be opened: {error}"),
+            InstanceError::Database(error) => {
+                write!(f, "an instance cannot be opened: {}", message_of(error))
+            }
             InstanceError::InDoubt { id, refusal } => write!(
                 f,
                 "a part of transaction {id}, which was prepared before a crash, cannot be prepared again: {refusal}"

@@ -3,6 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::carry_out::message_of;
 use super::client::{OpenPart, Order, Reply};
 use super::load::{Load, LoadReport};
 use super::snapshot::PointId;
@@ -63,13 +64,13 @@ impl Submission {
                 Submission::BeginSnapshot(id, replier.answer(|()| Reply::SnapshotBegun))
             }
             Order::Read(id, part) => {
-                let read = |read: ensilo::Result<_>| Reply::Read(read.map_err(|error| error.to_string()));
+                let read = |read: ensilo::Result<_>| Reply::Read(read.map_err(|error| message_of(&error)));
                 Submission::Read(id, part, replier.answer(read))
             }
             Order::EndSnapshot(id) => Submission::EndSnapshot(id),
             Order::Administer(request) => {
                 let done =
-                    |done: ensilo::Result<_>| Reply::Administered(done.map_err(|error| error.to_string()));
+                    |done: ensilo::Result<_>| Reply::Administered(done.map_err(|error| message_of(&error)));
                 Submission::Administer(request, replier.answer(done))
             }
             Order::InDoubt => Submission::InDoubt(replier.answer(Reply::InDoubt)),
@@ -81,7 +82,7 @@ impl Submission {
 }
 
 fn reply_to_load(made: ensilo::Result<LoadReport>) -> Reply {
-    made.map_or_else(|error| Reply::Refused(error.to_string()), |made| Reply::Made(made.to_counts()))
+    made.map_or_else(|error| Reply::Refused(message_of(&error)), |made| Reply::Made(made.to_counts()))
 }
 
 /// A reply, the client that it is for, and the number of its order.

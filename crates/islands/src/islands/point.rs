@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Islands;
 use crate::commit::{Refusal, RefusalReason, SiteId};
-use crate::instance::{PointId, Program, Submission};
+use crate::instance::{PointId, Program, Submission, message_of};
 
 /// How long instances may take until all decisions are carried out.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -123,7 +123,7 @@ impl Reading {
         let ended =
             |_| Refusal::new(RefusalReason::NoVote, "the instance has ended, and its snapshot with it");
         let read = self.0.recv().map_err(ended)?;
-        read.map_err(|error| Refusal::new(RefusalReason::Rejected, error.to_string()))
+        read.map_err(|error| Refusal::new(RefusalReason::Rejected, message_of(&error)))
     }
 }
 

@@ -7,13 +7,18 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use ensilo::Options;
+use ensilo::{Error, OpenError, Options};
 
 use super::control::{self, Control};
-use super::local::LocalInstance;
+use super::local::{InstanceOptions, LocalInstance};
 use crate::commit::Failed;
-use crate::instance::Program;
+use crate::instance::{InstanceError, Program};
+
+/// How long the process of an instance that is to end may take, and how often it is looked for.
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Says that a process is an instance. Its first file is the socket to the process that has started it.
 pub(crate) const VARIABLE: &str = "ENSILO_INSTANCE";
@@ -47,7 +52,7 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
     let (Control::Open(options), _) = control::receive(&socket)? else {
         return Err(io::Error::other("it was not told what to open"));
     };
-    let mut instance = match LocalInstance::<P>::open(&options, database(), end_process) {
+    let mut instance = match open::<P>(&options, database) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
             control::send(&socket, &Control::Refused(error.to_string()), None)?;
@@ -65,6 +70,24 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
         instance.join();
     }
     served
+}
+
+/// Opens the instance. The process of an earlier opening, whose own parent has been killed, may be about to end: it is waited for.
+fn open<P: Program>(
+    options: &InstanceOptions,
+    database: &impl Fn() -> Options,
+) -> Result<LocalInstance<P>, InstanceError> {
+    let deadline = Instant::now() + PREDECESSOR_PATIENCE;
+    loop {
+        match LocalInstance::open(options, database(), end_process) {
+            Err(InstanceError::Database(Error::Open(error)))
+                if matches!(*error, OpenError::Locked { .. }) && Instant::now() < deadline =>
+            {
+                thread::sleep(RETRY_INTERVAL);
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// A worker can go on no more: what is under way is found when the instance is opened again, by another process.

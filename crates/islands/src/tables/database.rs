@@ -1,5 +1,6 @@
 //! Several instances with typed tables, as one database.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
@@ -45,11 +46,11 @@ const RESERVED: &str = "islands_";
 /// })?;
 /// // All of a transfer happens, or nothing, wherever the two accounts are.
 /// db.transact(|tx| {
-///     accounts.update(tx, &1, |account| account.balance -= 30)?;
-///     accounts.update(tx, &2, |account| account.balance += 30)
+///     accounts.update(tx, 1, |account| account.balance -= 30)?;
+///     accounts.update(tx, 2, |account| account.balance += 30)
 /// })?;
 /// let balance = |account: Option<Account>| account.map(|account| account.balance);
-/// assert_eq!(db.transact(|tx| accounts.get(tx, &2)).map(balance)?, Some(30));
+/// assert_eq!(db.transact(|tx| accounts.get(tx, 2)).map(balance)?, Some(30));
 /// assert_eq!(db.transact(|tx| accounts.scan().collect(tx))?.len(), 2);
 /// # Ok(()) }
 /// ```
@@ -71,7 +72,9 @@ impl IslandsOptions {
 }
 
 impl IslandDatabase {
-    /// Returns the instances, to see and to decide what is in doubt among them.
+    /// Returns the instances: their processes, and what is in doubt among them, for an operator to decide.
+    ///
+    /// What is read and written through them is no matter of tables: it passes by where rows belong.
     #[must_use]
     pub fn islands(&self) -> &Islands<TableProgram> {
         &self.islands
@@ -106,13 +109,19 @@ impl IslandDatabase {
     }
 
     /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has no effects
-    /// outside of the database; one that has been tried a thousand times, or has waited ten times in vain, ends with an error.
+    /// outside of the database; one that has been tried a thousand times, or has waited ten times in vain, ends with the [refusal](IslandError::Refused) of the last attempt.
     ///
-    /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone.
+    /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone: that takes a fraction of the time of one at several
+    /// ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among writers it would be in conflict again and again.
+    ///
+    /// There is no limit of time: an instance that is stopped (by `SIGSTOP`, for example) is waited for until it goes on.
     ///
     /// # Errors
     /// What the closure returns, once what it has read is known to belong together: the transaction is undone. [`IslandError::Refused`],
     /// [`IslandError::Unknown`].
+    ///
+    /// # Panics
+    /// When the closure does, once what it has read is known to belong together: the transaction is undone. The message of an attempt that does not count may have been printed.
     pub fn transact<R>(
         &self,
         mut body: impl FnMut(&mut IslandTransaction<'_>) -> Result<R, IslandError>,
@@ -120,10 +129,11 @@ impl IslandDatabase {
         let mut attempts = Attempts::begin();
         loop {
             let mut tx = self.begin_since(attempts.since);
-            let ended = match body(&mut tx) {
-                Ok(value) => tx.commit().map(|()| value),
-                // What it has read does not belong together, and so the error may not follow from the rows.
-                Err(error) => tx.undo().and(Err(error)),
+            let ended = match panic::catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
+                Ok(Ok(value)) => tx.commit().map(|()| value),
+                // Where what it has read does not belong together, these do not follow from the rows.
+                Ok(Err(error)) => tx.undo().and(Err(error)),
+                Err(panicked) => tx.undo().map(|()| panic::resume_unwind(panicked)),
             };
             match ended {
                 Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
@@ -187,7 +197,8 @@ fn problem_of<T: KeyedRow>(schema: &Schema, placing: &Placing) -> Option<String>
     };
     let lacking = schema.indexes().iter().find(lacks)?;
     Some(format!(
-        "its unique index {} lacks a column that decides where a row is: no instance would see all of its entries",
+        "its unique index {} lacks a column that decides where a row is, so that no instance would see all of its entries; \
+         a table with the index's columns as its primary key, written in the same transactions, keeps them unique",
         lacking.name()
     ))
 }

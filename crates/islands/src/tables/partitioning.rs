@@ -3,6 +3,7 @@
 //! Rows are placed by the first columns of their primary key, as the key's bytes have them. They have the order of the values, and no value is encoded as the
 //! beginning of another one (see `ensilo_row`'s keys): so where the columns end is found from the front.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Bound;
 
@@ -45,13 +46,16 @@ pub(super) enum Places {
 }
 
 impl<K: Key> Partitioning<K> {
-    /// Spreads rows over the instances by a hash of the whole primary key.
+    /// Spreads rows over the instances by a hash of the whole primary key, as [`hash_of_first`](Self::hash_of_first) does with all of its columns.
     #[must_use]
     pub fn hash() -> Self {
         Self::hash_of_first(K::PARTS.len())
     }
 
     /// Spreads rows by a hash of the first columns of the primary key: those that have these in common are at one instance, and ranges of them are read there alone.
+    ///
+    /// That holds for several tables together: rows of any tables are at one instance if the values of the columns that decide are the same, and of the same types.
+    /// So the orders of a customer, with the customer as the first column of their key, are where a customer is whose key is that column.
     ///
     /// # Panics
     /// When the key has not so many columns, or for none.
@@ -62,7 +66,7 @@ impl<K: Key> Partitioning<K> {
     }
 
     /// Gives each instance but the first one the rows from one of these beginnings of keys on, in their order, and the first one those before; so there is one
-    /// beginning less than instances.
+    /// beginning less than instances. A beginning is a tuple of the first columns of a key: `ranges([(100,), (200,)])` for three instances.
     ///
     /// # Panics
     /// When one of them is not after the one before.
@@ -89,12 +93,22 @@ impl<K: Key> Partitioning<K> {
     }
 }
 
+impl fmt::Display for Placing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placing::Hash { columns } => write!(f, "hash_of_first({columns})"),
+            Placing::Ranges { from } => write!(f, "ranges with {} beginnings", from.len()),
+            Placing::Replicated => f.write_str("replicated"),
+        }
+    }
+}
+
 impl Placing {
     /// Returns what is wrong with it for so many instances.
     pub(super) fn problem(&self, instances: u16) -> Option<String> {
         match self {
             Placing::Ranges { from } if from.len() + 1 != usize::from(instances) => Some(format!(
-                "{instances} instances have {} beginnings of ranges, not {}",
+                "{instances} instances need {} beginnings of ranges, and there are {}",
                 instances - 1,
                 from.len()
             )),

@@ -12,6 +12,9 @@ use super::partitioning::Placing;
 use super::statement::{Answer, EncodedRow, HaveTable, Range, Statement, Writing, from_bytes, to_bytes};
 use crate::instance::{InstanceNumber, Program};
 
+/// What is said to a transaction that is undone, when what it has read belongs together.
+pub(super) const REFUSED: &str = "the transaction is undone as it was to be";
+
 /// How the rows of a table are placed.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_table")]
@@ -47,8 +50,10 @@ impl Program for TableProgram {
                 let deleted = keys.iter().map(|key| table.encoded().delete(tx, key));
                 Answer::Deleted(deleted.collect::<Result<_>>()?)
             }
-            Statement::Refuse => return Err(Error::rollback("the transaction is to be undone")),
-            reading @ (Statement::Get { .. } | Statement::Scan { .. }) => self.answer(tx, &reading)?,
+            Statement::Refuse => return Err(Error::rollback(REFUSED)),
+            reading @ (Statement::Get { .. } | Statement::Scan { .. } | Statement::Count { .. }) => {
+                self.answer(tx, &reading)?
+            }
         };
         Ok(to_bytes(&answer))
     }
@@ -79,7 +84,7 @@ impl TableProgram {
             Some(stored) => {
                 let stored: Placing = from_bytes(&stored.placing)?;
                 let problem =
-                    format!("table {table} is stored with another partitioning: {stored:?}, not {placing:?}");
+                    format!("table {table} is stored with another partitioning: {stored}, not {placing}");
                 Err(Error::rollback(problem))
             }
         })
@@ -108,6 +113,11 @@ impl TableProgram {
                 let (table, mut rows) = (self.table(table)?, Vec::new());
                 table.encoded().scan(tx, scan.as_encoded(), |key, row| rows.push((key.to_vec(), row)))?;
                 Ok(Answer::Rows(rows))
+            }
+            Statement::Count { table, scan } => {
+                let (table, mut count) = (self.table(table)?, 0);
+                table.encoded().scan(tx, scan.as_encoded(), |_, _| count += 1)?;
+                Ok(Answer::Count(count))
             }
             Statement::Write { .. } | Statement::Delete { .. } | Statement::Refuse => {
                 Err(Error::rollback("nothing is written while a point of all instances is read"))

@@ -53,7 +53,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
         self
     }
 
-    /// Returns the rows.
+    /// Returns the rows, in its order.
     ///
     /// # Errors
     /// See [`IslandTable`].
@@ -66,6 +66,21 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
             rows.extend(of_instance);
         }
         self.in_order(rows, first < last)
+    }
+
+    /// Returns how many rows it gives.
+    ///
+    /// # Errors
+    /// See [`IslandTable`].
+    pub fn count(self, tx: &mut impl IslandRead) -> Result<u64, IslandError> {
+        let (first, last) = self.places(tx.home());
+        let statement = Statement::Count { table: self.table.name(), scan: self.range.clone() };
+        let mut count = 0;
+        for instance in first..=last {
+            let Answer::Count(of_instance) = tx.ask(instance, &statement)? else { return Err(unexpected()) };
+            count += of_instance;
+        }
+        Ok(count.min(self.range.limit))
     }
 
     /// Returns the first row, or `None`.

@@ -22,8 +22,17 @@ pub(super) enum Statement {
     Delete { table: String, keys: Vec<Vec<u8>> },
     /// The rows of a range.
     Scan { table: String, scan: Range },
+    /// How many rows a range has.
+    Count { table: String, scan: Range },
     /// Refuses: the transaction is to be undone, once what it has read is validated.
     Refuse,
+}
+
+impl Statement {
+    /// Returns whether it changes rows.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self, Statement::Write { .. } | Statement::Delete { .. })
+    }
 }
 
 /// What becomes of a row with the same key.
@@ -65,6 +74,8 @@ pub(super) enum Answer {
     Deleted(Vec<bool>),
     /// The rows of a `Scan`.
     Rows(Vec<EncodedRow>),
+    /// What a `Count` has come to.
+    Count(u64),
 }
 
 /// What is asked of an instance outside of transactions: to have a table with this schema and these rows of it, as it may have already.

@@ -1,9 +1,10 @@
 //! Statements on the rows of a table over several instances.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::{fmt, slice};
 
 use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow, RowBuf};
 
@@ -18,6 +19,9 @@ use super::transaction::IslandTransaction;
 use crate::commit::RefusalReason;
 
 /// A table over several instances. [`IslandDatabase::table`](super::IslandDatabase::table) opens it.
+///
+/// Rows are read and written as a whole, and have a primary key of their own; a row has a mebibyte at most, as in any table. Of what
+/// [`Table`](ensilo::Table) has, there are no single columns, queues, watches or row ids here, and no request for them.
 ///
 /// # Errors
 /// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended.
@@ -36,8 +40,16 @@ impl<T: KeyedRow> IslandTable<T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn get(&self, tx: &mut impl IslandRead, key: &T::Key) -> Result<Option<T>, IslandError> {
-        Ok(self.get_many(tx, std::slice::from_ref(key))?.pop().flatten())
+    pub fn get(&self, tx: &mut impl IslandRead, key: impl Borrow<T::Key>) -> Result<Option<T>, IslandError> {
+        Ok(self.get_many(tx, slice::from_ref(key.borrow()))?.pop().flatten())
+    }
+
+    /// Returns whether there is a row with this primary key.
+    ///
+    /// # Errors
+    /// See [`IslandTable`].
+    pub fn contains(&self, tx: &mut impl IslandRead, key: impl Borrow<T::Key>) -> Result<bool, IslandError> {
+        Ok(self.get(tx, key)?.is_some())
     }
 
     /// Returns the rows with these primary keys, in their order. Each instance is asked once.
@@ -63,7 +75,7 @@ impl<T: KeyedRow> IslandTable<T> {
     /// # Errors
     /// See [`IslandTable`]; [`IslandError::DuplicateKey`].
     pub fn insert(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
-        self.write(tx, Writing::Insert, std::slice::from_ref(row))
+        self.write(tx, Writing::Insert, slice::from_ref(row))
     }
 
     /// Inserts rows. Each instance is asked once.
@@ -79,7 +91,15 @@ impl<T: KeyedRow> IslandTable<T> {
     /// # Errors
     /// See [`IslandTable`]; [`IslandError::DuplicateKey`] for a unique index.
     pub fn upsert(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
-        self.write(tx, Writing::Upsert, std::slice::from_ref(row))
+        self.write(tx, Writing::Upsert, slice::from_ref(row))
+    }
+
+    /// Inserts rows, or replaces those with the same primary keys. Each instance is asked once.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::DuplicateKey`] for a unique index, whereupon the transaction has ended.
+    pub fn upsert_many(&self, tx: &mut IslandTransaction<'_>, rows: &[T]) -> Result<(), IslandError> {
+        self.write(tx, Writing::Upsert, rows)
     }
 
     /// Replaces the row with the same primary key.
@@ -87,7 +107,15 @@ impl<T: KeyedRow> IslandTable<T> {
     /// # Errors
     /// See [`IslandTable`]; [`IslandError::MissingRow`]; [`IslandError::DuplicateKey`] for a unique index.
     pub fn replace(&self, tx: &mut IslandTransaction<'_>, row: &T) -> Result<(), IslandError> {
-        self.write(tx, Writing::Replace, std::slice::from_ref(row))
+        self.write(tx, Writing::Replace, slice::from_ref(row))
+    }
+
+    /// Replaces the rows with the same primary keys. Each instance is asked once.
+    ///
+    /// # Errors
+    /// See [`IslandTable`]; [`IslandError::MissingRow`] and, for a unique index, [`IslandError::DuplicateKey`], whereupon the transaction has ended.
+    pub fn replace_many(&self, tx: &mut IslandTransaction<'_>, rows: &[T]) -> Result<(), IslandError> {
+        self.write(tx, Writing::Replace, rows)
     }
 
     /// Reads the row with this primary key, and writes what `change` makes of it.
@@ -97,9 +125,10 @@ impl<T: KeyedRow> IslandTable<T> {
     pub fn update(
         &self,
         tx: &mut IslandTransaction<'_>,
-        key: &T::Key,
+        key: impl Borrow<T::Key>,
         change: impl FnOnce(&mut T),
     ) -> Result<(), IslandError> {
+        let key = key.borrow();
         let mut row = self.get(tx, key)?.ok_or_else(|| IslandError::MissingRow { table: self.name() })?;
         change(&mut row);
         if encoded_key(&row.key()) != encoded_key(key) {
@@ -113,8 +142,12 @@ impl<T: KeyedRow> IslandTable<T> {
     ///
     /// # Errors
     /// See [`IslandTable`].
-    pub fn delete(&self, tx: &mut IslandTransaction<'_>, key: &T::Key) -> Result<bool, IslandError> {
-        let key = encoded_key(key);
+    pub fn delete(
+        &self,
+        tx: &mut IslandTransaction<'_>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<bool, IslandError> {
+        let key = encoded_key(key.borrow());
         let statement = |key: &Vec<u8>| Statement::Delete { table: self.name(), keys: vec![key.clone()] };
         let mut deleted = None;
         for instance in self.writers(&key) {
@@ -128,6 +161,14 @@ impl<T: KeyedRow> IslandTable<T> {
             deleted = there.first().copied();
         }
         Ok(deleted.unwrap_or(false))
+    }
+
+    /// Returns the instance that has the row with this primary key, also where there is none yet; `None` if every instance has it.
+    pub fn instance_of(&self, key: impl Borrow<T::Key>) -> Option<u16> {
+        match self.placing.place_of(T::Key::PARTS, &encoded_key(key.borrow()), self.instances) {
+            Places::One(instance) => Some(instance),
+            Places::Several(..) | Places::Everywhere => None,
+        }
     }
 
     /// Returns a scan of all rows.

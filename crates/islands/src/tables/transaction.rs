@@ -1,7 +1,7 @@
 //! Transactions on tables over several instances.
 
 use super::error::IslandError;
-use super::program::TableProgram;
+use super::program::{REFUSED, TableProgram};
 use super::reader::IslandRead;
 use super::reader::sealed::Sealed;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
@@ -18,11 +18,13 @@ pub struct IslandTransaction<'a> {
     home: u16,
     /// Why it cannot commit any more, where that has to do with rows at several instances.
     given_up: Option<Refusal>,
+    /// Whether it has changed rows.
+    writes: bool,
 }
 
 impl<'a> IslandTransaction<'a> {
     pub(super) fn new(open: OpenTransaction<'a, TableProgram>, home: u16) -> Self {
-        IslandTransaction { open, home, given_up: None }
+        IslandTransaction { open, home, given_up: None, writes: false }
     }
 
     /// Commits, and returns when the transaction is stored, where instances are.
@@ -36,6 +38,10 @@ impl<'a> IslandTransaction<'a> {
         match self.open.commit() {
             Outcome::Committed { .. } => Ok(()),
             Outcome::Aborted(refusal) => Err(IslandError::Refused(refusal)),
+            // There was nothing to be done: it can be done again.
+            Outcome::Unknown(message) if !self.writes => {
+                Err(IslandError::Refused(Refusal::new(RefusalReason::NoVote, message)))
+            }
             Outcome::Unknown(message) => Err(IslandError::Unknown(message)),
         }
     }
@@ -43,12 +49,16 @@ impl<'a> IslandTransaction<'a> {
     /// Undoes the transaction.
     ///
     /// # Errors
-    /// What it has read does not belong together: the same may do something else when it is tried again.
+    /// What it has read does not belong together, or nobody knows: the same may do something else when it is tried again.
     pub(super) fn undo(self) -> Result<(), IslandError> {
         match self.open.commit_with(to_bytes(&Statement::Refuse)) {
-            Outcome::Aborted(refusal) if refusal.reason.may_pass() => Err(IslandError::Refused(refusal)),
-            // It was undone as it was to be, or nothing was open, or whoever was to say more has ended.
-            Outcome::Aborted(_) | Outcome::Committed { .. } | Outcome::Unknown(_) => Ok(()),
+            // It was undone as it was to be, or nothing was open.
+            Outcome::Aborted(Refusal { message, .. }) if message == REFUSED => Ok(()),
+            Outcome::Committed { .. } => Ok(()),
+            Outcome::Aborted(refusal) => Err(IslandError::Refused(refusal)),
+            Outcome::Unknown(message) => {
+                Err(IslandError::Refused(Refusal::new(RefusalReason::NoVote, message)))
+            }
         }
     }
 
@@ -70,6 +80,7 @@ impl Sealed for IslandTransaction<'_> {
         if let Some(refusal) = &self.given_up {
             return Err(IslandError::Refused(refusal.clone()));
         }
+        self.writes |= statement.writes();
         Ok(from_bytes(&self.open.execute(instance, &to_bytes(statement))?)?)
     }
 }
