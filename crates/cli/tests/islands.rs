@@ -98,6 +98,40 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
 }
 
 #[test]
+fn a_size_of_islands_is_recommended() {
+    let time = ["--seconds", "0.05"];
+    let small = ["--rows", "10000", "--update", "--multisite", "50"];
+    let described = ["--machine", "quad-socket"];
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        let refused = expect_exit(1, &["islands", "advise", "tpcb"], &[]);
+        assert!(refused.contains("two cores"), "{refused}");
+        return;
+    }
+    for workload in
+        [&["micro"][..], &["tpcb", "--accounts", "1000"], &["tpcc", "--items", "100", "--customers", "10"]]
+    {
+        let own = if workload[0] == "micro" { &small[..] } else { &[] };
+        let advice =
+            expect_exit(0, &[&["islands", "advise"], workload, own, &["--verify"], &time].concat(), &[]);
+        assert_eq!(advice.matches("<- recommended").count(), 1, "{advice}");
+        assert!(
+            advice.contains("measured") && advice.contains("% of what the best one was measured with"),
+            "{advice}"
+        );
+    }
+    let advice =
+        expect_exit(0, &[&["islands", "advise", "micro"], &small[..], &described, &time].concat(), &[]);
+    let sizes: Vec<&str> = advice
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(" islands"))
+        .map(|(size, _)| size)
+        .collect();
+    assert_eq!(sizes, ["24", "4", "1"], "{advice}");
+    let both = [&["islands", "advise", "micro", "--verify"], &described[..]].concat();
+    expect_exit(2, &both, &[]);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let machine = expect_exit(1, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
     assert!(machine.contains("/no/such/machine"), "{machine}");

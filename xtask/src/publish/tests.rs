@@ -148,8 +148,9 @@ fn closed_types(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// What is closed on purpose: what derive macros write down as constants, and what cannot grow.
-const CLOSED: [&str; 5] = ["ColumnSpec", "IndexDescription", "Layout", "Order", "RowDescription"];
+/// What is closed on purpose: what derive macros write down as constants, what cannot grow, and what is hidden.
+const CLOSED: [&str; 6] =
+    ["ColumnSpec", "EncodedScan", "IndexDescription", "Layout", "Order", "RowDescription"];
 
 #[test]
 fn public_types_can_grow() {
