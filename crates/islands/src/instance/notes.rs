@@ -261,7 +261,7 @@ fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<
             && (found.instance, found.instances) != (instance, instances)
         {
             return Err(Error::rollback(format!(
-                "the files are of instance {} of {}, not of instance {instance} of {instances}",
+                "the files are of instance {} of {}: open them with as many, and not as instance {instance} of {instances}",
                 found.instance, found.instances
             )));
         }
@@ -269,7 +269,7 @@ fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<
             && found.workers != workers
         {
             return Err(Error::rollback(format!(
-                "the instance has {} workers, not {workers}: messages find their transactions by the worker",
+                "the instance is stored with {} workers, and messages find their transactions by the worker: open it with as many, not with {workers}",
                 found.workers
             )));
         }

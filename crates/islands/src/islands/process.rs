@@ -39,7 +39,7 @@ pub(crate) const VARIABLE: &str = "ENSILO_INSTANCE";
 pub fn run_if_instance<P: Program>(database: impl Fn() -> Options) -> Option<ExitCode> {
     env::var_os(VARIABLE)?;
     match run::<P>(&database) {
-        Ok(()) => Some(ExitCode::SUCCESS),
+        Ok(ended) => Some(ended),
         Err(error) => {
             eprintln!("an instance has ended: {error}");
             Some(ExitCode::FAILURE)
@@ -47,7 +47,7 @@ pub fn run_if_instance<P: Program>(database: impl Fn() -> Options) -> Option<Exi
     }
 }
 
-fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
+fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<ExitCode> {
     let socket = UnixStream::from(rustix::io::dup(rustix::stdio::stdin())?);
     let (Control::Open(options), _) = control::receive(&socket)? else {
         return Err(io::Error::other("it was not told what to open"));
@@ -56,7 +56,8 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
             control::send(&socket, &Control::Refused(error.to_string()), None)?;
-            return Err(io::Error::other(error.to_string()));
+            // Whoever has started it says so.
+            return Ok(ExitCode::FAILURE);
         }
     };
     control::send(&socket, &Control::Opened(instance.incarnation), None)?;
@@ -64,12 +65,12 @@ fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<()> {
     instance.stop();
     let Some(instance) = Arc::get_mut(&mut instance) else {
         // Something is being connected still, which ends with the process.
-        return served;
+        return served.map(|()| ExitCode::SUCCESS);
     };
     if served.is_ok() {
         instance.join();
     }
-    served
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 /// Opens the instance. The process of an earlier opening, whose own parent has been killed, may be about to end: it is waited for.
