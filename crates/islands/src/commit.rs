@@ -59,8 +59,8 @@
 //! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait longer than a moment only for younger
 //! ones: a deadlock is none for longer (`ages`).
 //!
-//! Where many transactions want a few rows of several instances, each holds some elsewhere while it waits, and gives up for older ones again and again: the
-//! more of them are begun at once, the fewer commit.
+//! Where many transactions want a few rows of several instances, each holds some elsewhere while it waits, and gives up for older ones again and again. So a
+//! coordinator has no more of them under way than commit (`admission`).
 //!
 //! # Crash
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
@@ -70,6 +70,7 @@
 //! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
 //!   [`WINDOW`] for each coordinator's incarnation, and is meant for one incarnation of the participant.
 
+mod admission;
 mod ages;
 mod coordinator;
 mod id;

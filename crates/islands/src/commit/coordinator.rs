@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::admission::Admission;
 use super::ages::{Age, Ages};
 use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
@@ -72,6 +73,8 @@ struct Coordinated {
     stage: Stage,
     /// When something was last sent for it, or when it began to wait.
     since: Instant,
+    /// Whether it was admitted, and counts as under way until its outcome is known.
+    is_admitted: bool,
 }
 
 #[derive(Debug)]
@@ -110,6 +113,7 @@ pub(super) struct Coordinator<S: PartStore> {
     live: BTreeMap<DistributedId, Coordinated>,
     /// Decisions that wait to be stored.
     unstored: Unstored<S::Ticket>,
+    admission: Admission,
     peers: BTreeMap<SiteId, Peer>,
     patience: Patience,
     outcomes: VecDeque<(DistributedId, Outcome)>,
@@ -126,6 +130,7 @@ impl<S: PartStore> Coordinator<S> {
             next_sequence: 0,
             live: BTreeMap::new(),
             unstored: Unstored::new(),
+            admission: Admission::new(),
             peers: BTreeMap::new(),
             patience: Patience::new(wait),
             outcomes: VecDeque::new(),
@@ -141,7 +146,8 @@ impl<S: PartStore> Coordinator<S> {
         participants: Vec<SiteId>,
     ) {
         tell(io, &participants, id, Decision::Commit);
-        self.live.insert(id, Coordinated { stage: Stage::Decided { missing: participants }, since: io.now });
+        let stage = Stage::Decided { missing: participants };
+        self.live.insert(id, Coordinated { stage, since: io.now, is_admitted: false });
     }
 
     /// Begins a transaction. Its outcome comes [later](Self::next_outcome).
@@ -161,6 +167,24 @@ impl<S: PartStore> Coordinator<S> {
             self.abort(io, id, &[], refusal);
             return id;
         }
+        let age = Age { since, id };
+        if request.remote.is_empty() || self.admission.admit() {
+            self.start(io, queue, age, request);
+        } else {
+            self.admission.add(age, request.clone());
+        }
+        id
+    }
+
+    /// Begins those that have waited for others to end.
+    pub(super) fn start_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue) {
+        while let Some((age, request)) = self.admission.next() {
+            self.start(io, queue, age, &request);
+        }
+    }
+
+    fn start<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, age: Age, request: &Request) {
+        let Age { id, since } = age;
         let has_others = request.remote.len() > 1;
         for (site, part) in &request.remote {
             let peer = self.peers.entry(*site).or_default();
@@ -172,10 +196,10 @@ impl<S: PartStore> Coordinator<S> {
         }
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
         let own = Own { open: request.open, part: request.local.clone() };
-        let stage = Stage::Voting { age: Age { since, id }, own, missing, voted: Voted::default() };
-        self.live.insert(id, Coordinated { stage, since: io.now });
+        let stage = Stage::Voting { age, own, missing, voted: Voted::default() };
+        let is_admitted = !request.remote.is_empty();
+        self.live.insert(id, Coordinated { stage, since: io.now, is_admitted });
         self.decide_or_wait(io, queue, id);
-        id
     }
 
     pub(super) fn receive_vote<B: Outbox>(
@@ -298,7 +322,7 @@ impl<S: PartStore> Coordinator<S> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.live.is_empty() && self.outcomes.is_empty()
+        self.live.is_empty() && self.outcomes.is_empty() && self.admission.is_empty()
     }
 
     /// Returns why a transaction cannot be begun.
@@ -315,7 +339,7 @@ impl<S: PartStore> Coordinator<S> {
     /// Decides if all have voted, or has the transaction wait for what is in the way.
     fn decide_or_wait<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, id: DistributedId) {
         if let Stand::Waits(held) = self.decide_if_all_have_voted(io, id, true)
-            && let Some(Coordinated { stage: Stage::Voting { age, .. }, since }) = self.live.get_mut(&id)
+            && let Some(Coordinated { stage: Stage::Voting { age, .. }, since, .. }) = self.live.get_mut(&id)
         {
             // It waits for this from here on, and no longer for votes.
             *since = io.now;
@@ -330,7 +354,7 @@ impl<S: PartStore> Coordinator<S> {
         id: DistributedId,
         is_new: bool,
     ) -> Stand {
-        let Some(Coordinated { stage, since }) = self.live.get_mut(&id) else { return Stand::Ended };
+        let Some(Coordinated { stage, since, .. }) = self.live.get_mut(&id) else { return Stand::Ended };
         let Stage::Voting { own, missing, voted, .. } = stage else { return Stand::Ended };
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return Stand::Stays;
@@ -394,6 +418,9 @@ impl<S: PartStore> Coordinator<S> {
             unreachable!("a decision is noted once, and waits until it is stored");
         };
         tell(io, &voted.writers, id, Decision::Commit);
+        if coordinated.is_admitted {
+            self.admission.note_commit();
+        }
         self.outcomes.push_back((id, Outcome::Committed { local, remote: voted.replies }));
         if voted.writers.is_empty() {
             self.live.remove(&id);
@@ -429,12 +456,17 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Aborts a transaction that is not decided.
     fn give_up<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) {
-        let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, .. }) = self.live.remove(&id)
+        let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, is_admitted, .. }) =
+            self.live.remove(&id)
         else {
             unreachable!("nobody gives up what was decided");
         };
         // They may be prepared by now.
         missing.extend(voted.all());
+        if is_admitted {
+            let is_conflict = matches!(refusal.reason, RefusalReason::Conflict | RefusalReason::Held);
+            self.admission.note_abort(is_conflict);
+        }
         self.abort(io, id, &missing, refusal);
     }
 

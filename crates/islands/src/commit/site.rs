@@ -127,7 +127,9 @@ impl<S: PartStore> Site<S> {
         // First: what has to be stored because of it is asked for behind that.
         self.go_on_with_waiting(&mut io);
         self.participant.poll(&mut io)?;
-        self.coordinator.poll(&mut io)
+        self.coordinator.poll(&mut io)?;
+        self.coordinator.start_waiting(&mut io, &mut self.queue);
+        Ok(())
     }
 
     fn go_on_with_waiting<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) {
