@@ -47,8 +47,8 @@
 //!
 //! The coordinator's own part is validated at the point, also where it has only read.
 //!
-//! What a participant has only read is protected in memory. If it dies between its vote and the decision, and comes back, somebody may
-//! change what it has read. So every coordinator is told that it has [ended](Site::ended) before it comes back, and aborts what it has not decided.
+//! What a participant has only read is protected in memory; and so is what an open transaction has read at one before it has written there, which is not carried out again
+//! after a crash. If it dies between its vote and the decision, and comes back, somebody may change that. So every coordinator is told that it has [ended](Site::ended) before it comes back, and aborts what it has not decided.
 //!
 //! A snapshot of one instance (`read_stale`, and `read` where others write all the time) is no part of such a transaction: it may show one transaction and
 //! not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided ([`Site::pause`]).

@@ -29,7 +29,7 @@ use self::processes::{MakeCommand, Processes};
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos, message_of,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos,
 };
 use crate::placement::Plan;
 
@@ -207,7 +207,8 @@ impl<P: Program> Islands<P> {
     }
 
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict with
-    /// others is tried again; one that has waited ten times in vain, a second for a vote or half of one for what is prepared, is aborted for good.
+    /// others is tried again, a thousand times and for five seconds; one that has waited ten times in vain, a second for a vote or half of one for what is prepared, is
+    /// aborted for good.
     ///
     /// Transactions take turns among the workers of the instance. Each worker talks to those of its number at the other instances: what the request
     /// says of workers does not count.
@@ -280,8 +281,7 @@ impl<P: Program> Islands<P> {
         let answer = Box::new(move |result| drop(sender.send(result)));
         self.submit(SiteId { instance, worker: 0 }, Submission::Administer(request.to_vec(), answer));
         let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
-        let done = done.recv().map_err(ended)?;
-        done.map_err(|error| Refusal::new(RefusalReason::Rejected, message_of(&error)))
+        done.recv().map_err(ended)?
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it

@@ -275,6 +275,94 @@ fn what_a_closure_concludes_from_rows_of_different_moments_does_not_count() {
     assert_eq!(db.transact(sum).unwrap(), 100);
 }
 
+/// What it writes is more than fits into a row of what an instance notes.
+#[test]
+fn large_transactions_commit_everywhere_and_are_undone_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || options(2).directory(directory.path()).open_database().unwrap();
+    let large = |number: u32| Line { text: "y".repeat(100_000), ..line((number % 2) as u16, number) };
+    let lines = |db: &IslandDatabase| db.table::<Line>(Partitioning::ranges([(1u16,)])).unwrap();
+    let all: Vec<Line> = (0..60).map(large).collect();
+    {
+        let db = open();
+        let lines = lines(&db);
+        db.transact(|tx| lines.insert_many(tx, &all)).unwrap();
+        let mut attempts = 0;
+        // Another transaction comes between the two reads of the first attempt.
+        let sum = db.transact(|tx| {
+            attempts += 1;
+            let here = lines.get(tx, (0, 0))?.unwrap();
+            if attempts == 1 {
+                db.transact(|tx| {
+                    lines.update(tx, (0, 0), |line| line.item += 10)?;
+                    lines.update(tx, (1, 1), |line| line.item += 10)
+                })?;
+            }
+            let there = lines.get(tx, (1, 1))?.unwrap();
+            lines.upsert_many(tx, &all[2..])?;
+            Err::<(), _>(IslandError::rollback(format!("{} and {}", here.item, there.item)))
+        });
+        assert_eq!((attempts, sum.unwrap_err().to_string()), (2, "10 and 11".to_owned()));
+    }
+    let db = open();
+    let lines = lines(&db);
+    let found = db.transact(|tx| lines.scan().collect(tx)).unwrap();
+    assert_eq!(found.len(), 60);
+    assert!(found.iter().all(|line| line.text.len() == 100_000));
+}
+
+/// Those that go to two instances hold what they have read for as long as it takes to store it.
+#[test]
+fn who_stays_at_one_instance_gets_through_others_that_go_to_several() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = options(2).directory(directory.path()).open_database().unwrap();
+    let prices = db.table::<Price>(Partitioning::ranges([(100u32,)])).unwrap();
+    let all: Vec<Price> = (0..200).map(|item| Price { item, cents: 0 }).collect();
+    db.transact(|tx| prices.insert_many(tx, &all)).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for worker in 1..3u32 {
+            let (db, prices, is_over) = (&db, &prices, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    db.transact(|tx| {
+                        prices.get(tx, 0)?;
+                        prices.update(tx, worker, |price| price.cents += 1)?;
+                        prices.update(tx, 100 + worker, |price| price.cents += 1)
+                    })
+                    .unwrap();
+                }
+            });
+        }
+        for _ in 0..10 {
+            db.transact(|tx| prices.update(tx, 0, |price| price.cents += 1)).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(db.transact(|tx| prices.get(tx, 0)).unwrap().unwrap().cents, 10);
+}
+
+#[test]
+fn a_table_of_another_database_is_refused_and_one_can_be_opened_twice_at_once() {
+    let (db, other) = (options(3).open_database().unwrap(), options(2).open_database().unwrap());
+    let prices = db.table::<Price>(Partitioning::hash()).unwrap();
+    let refused = other.transact(|tx| prices.upsert(tx, &Price { item: 1, cents: 1 }));
+    assert!(
+        matches!(&refused, Err(IslandError::Unfit(text)) if text.contains("another database")),
+        "{refused:?}"
+    );
+    let refused = other.read(|reader| prices.scan().count(reader));
+    assert!(matches!(refused, Err(IslandError::Unfit(_))), "{refused:?}");
+    for _ in 0..20 {
+        let db = options(2).open_database().unwrap();
+        thread::scope(|scope| {
+            let openings: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| db.table::<Price>(Partitioning::hash()).map(drop))).collect();
+            openings.into_iter().for_each(|opening| opening.join().unwrap().unwrap());
+        });
+    }
+}
+
 #[test]
 fn replicas_stay_the_same_whoever_writes() {
     let db = options(3).open_database().unwrap();

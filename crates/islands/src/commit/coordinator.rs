@@ -21,7 +21,7 @@ const DECISION_ATTEMPTS_MAX: u32 = 3;
 /// A transaction that is to commit, with its parts. Each has [`PART_BYTES_MAX`] bytes at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The open transaction that the parts end; `None` if they are all that there is.
+    /// The open transaction that is to commit instead of parts, which are empty then.
     open: Option<OpenId>,
     /// What it does at the coordinator's instance, if anything: last, and with what the others have returned.
     pub local: Option<Vec<u8>>,
@@ -36,9 +36,10 @@ impl Request {
         Request { open: None, local, remote }
     }
 
-    /// Returns one that ends an open transaction. It has a part at each site where that is open; one that is empty is not carried out.
-    pub(crate) fn ending(open: OpenId, local: Option<Vec<u8>>, remote: Vec<(SiteId, Vec<u8>)>) -> Self {
-        Request { open: Some(open), local, remote }
+    /// Returns what commits an open transaction, which is open at the coordinator and at these sites.
+    pub(crate) fn ending(open: OpenId, others: impl IntoIterator<Item = SiteId>) -> Self {
+        let remote = others.into_iter().map(|site| (site, Vec::new())).collect();
+        Request { open: Some(open), local: Some(Vec::new()), remote }
     }
 }
 
@@ -270,7 +271,11 @@ impl<S: PartStore> Coordinator<S> {
         let peer = self.peers.entry(site).or_default();
         peer.incarnation = peer.incarnation.max(next_incarnation);
         let needs_it = |coordinated: &Coordinated| match &coordinated.stage {
-            Stage::Voting { missing, voted, .. } => missing.contains(&site) || voted.readers.contains(&site),
+            // What one has read before it has written first is not protected again where it was open.
+            Stage::Voting { own, missing, voted, .. } => {
+                let is_open_writer = own.open.is_some() && voted.writers.contains(&site);
+                missing.contains(&site) || voted.readers.contains(&site) || is_open_writer
+            }
             Stage::Deciding { .. } | Stage::Decided { .. } => false,
         };
         let lost: Vec<_> =
@@ -556,3 +561,7 @@ impl Voted {
         [&self.writers[..], &self.readers[..]].concat()
     }
 }
+
+#[cfg(test)]
+#[path = "coordinator/tests.rs"]
+mod tests;

@@ -12,7 +12,7 @@ const MESSAGE_BYTES_MAX: usize = 1000;
 /// A message of the protocol, about one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<'a> {
-    /// To a participant: carry this part out, prepare it with what is open, and vote.
+    /// To a participant: carry this part out, or take what is open, prepare it, and vote.
     Execute {
         /// The transaction.
         id: DistributedId,
@@ -24,7 +24,7 @@ pub enum Message<'a> {
         since: u64,
         /// Whether others have parts of it as well, but for the coordinator.
         has_others: bool,
-        /// The open transaction that the part belongs to, if to one.
+        /// The open transaction that is prepared instead of the part, if there is one.
         open: Option<OpenId>,
         /// What is to be carried out.
         part: &'a [u8],

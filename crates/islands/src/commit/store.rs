@@ -21,7 +21,7 @@ pub struct Voting<P, T> {
 /// The coordinator's own part.
 #[derive(Copy, Clone, Debug)]
 pub struct OwnPart<'a> {
-    /// The open transaction that it belongs to, if to one.
+    /// The open transaction that is committed instead of it, if there is one.
     pub open: Option<OpenId>,
     /// What it does.
     pub part: &'a [u8],
@@ -68,7 +68,7 @@ pub trait PartStore {
     /// See the trait's documentation.
     type Ticket: fmt::Debug;
 
-    /// Carries a part out and prepares it, with all that was carried out before in an open transaction that it belongs to. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
+    /// Carries a part out and prepares it; or prepares what was carried out in an open transaction, whereupon the part does not count. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
     /// ticket is for that note, and for all that the part has read.
     ///
     /// # Errors

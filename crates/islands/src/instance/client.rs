@@ -27,6 +27,8 @@ pub(crate) enum Order {
     Begin(Request, u64),
     /// Carry out a part of an open transaction.
     Execute(OpenPart),
+    /// End an open transaction without a commit, and say whether what it has read belongs together.
+    Validate(OpenId),
     /// Undo an open transaction.
     RollBack(OpenId),
     /// Make transactions.
@@ -56,6 +58,8 @@ pub(crate) enum Reply {
     Ended(Outcome),
     /// What a part of an open transaction has returned.
     Executed(Result<Vec<u8>, Refusal>),
+    /// Whether what an open transaction has read belongs together.
+    Validated(Result<(), Refusal>),
     /// What became of the transactions that it has made.
     Made(LoadCounts),
     /// The program makes none.
@@ -67,7 +71,7 @@ pub(crate) enum Reply {
     /// What was read.
     Read(Result<Vec<u8>, String>),
     /// What the program says about what is no part of a transaction.
-    Administered(Result<Vec<u8>, String>),
+    Administered(Result<Vec<u8>, Refusal>),
     /// The transactions that wait for a decision.
     InDoubt(Vec<DistributedId>),
     /// Whether the decision was carried out.

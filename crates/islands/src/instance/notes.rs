@@ -24,10 +24,25 @@ use crate::commit::{DistributedId, SiteId};
 struct PartNote {
     #[row(key)]
     slot: u32,
-    /// A [`DistributedId`] as a message has it; empty where no part is noted.
+    /// What does not fit into a row has several; the first one is 0.
+    #[row(key)]
+    piece: u32,
+    /// A [`DistributedId`] as a message has it; empty where no part is noted. Pieces with another one than the first are left over.
     id: Vec<u8>,
-    /// What was carried out, as a message has it: one part, or those of an open transaction.
+    /// How many pieces there are.
+    pieces: u32,
+    /// A piece of what was carried out, as a message has it: one part, or those of an open transaction.
     parts: Vec<u8>,
+}
+
+/// The most bytes of a piece.
+const PIECE_BYTES_MAX: usize = 1 << 19;
+
+impl PartNote {
+    /// Returns what stands in a slot where no part is noted.
+    fn empty(slot: u32) -> Self {
+        PartNote { slot, piece: 0, id: Vec::new(), pieces: 0, parts: Vec::new() }
+    }
 }
 
 /// The part that was carried out last at a slot.
@@ -102,7 +117,7 @@ impl Notes {
             decisions.scan().for_each(tx, |_, note: DecisionNote| told.push(note))?;
             Ok((notes, carried_out, told))
         })?;
-        found.take_in(notes, &carried_out, told)?;
+        found.take_in(&notes, &carried_out, told)?;
         let (mut free_parts, mut free_decisions) = (Slots::of_workers(workers), Slots::of_workers(workers));
         deal(&mut free_parts, &found.free_parts, found.parts.iter().map(|part| part.slot));
         deal(&mut free_decisions, &found.free_decisions, found.decisions.values().map(|(slot, _)| *slot));
@@ -122,7 +137,7 @@ impl Notes {
         if is_new {
             // Here, so that no prepared part keeps the slots of others from being made.
             let made = visibly(db).transact(|tx| {
-                self.parts.upsert(tx, &PartNote { slot, id: Vec::new(), parts: Vec::new() })?;
+                self.parts.upsert(tx, &PartNote::empty(slot))?;
                 self.done.upsert(tx, &DoneNote { slot, id: Vec::new() })
             });
             made.inspect_err(|_| self.free_parts.take_back(slot))?;
@@ -144,15 +159,26 @@ impl Notes {
         parts: &[impl AsRef<[u8]>],
     ) -> Result<Ticket> {
         let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
-        let note = PartNote { slot, id: to_bytes(&id), parts: to_bytes(&parts) };
-        let added = db.request().transact_with_ticket(|tx| self.parts.upsert(tx, &note));
+        let (id, bytes) = (to_bytes(&id), to_bytes(&parts));
+        let pieces = bytes.chunks(PIECE_BYTES_MAX);
+        let count = pieces.len() as u32;
+        let note = |(piece, parts): (u32, &[u8])| PartNote {
+            slot,
+            piece,
+            id: id.clone(),
+            pieces: count,
+            parts: parts.to_vec(),
+        };
+        let notes: Vec<PartNote> = (0..).zip(pieces).map(note).collect();
+        let added = db
+            .request()
+            .transact_with_ticket(|tx| notes.iter().try_for_each(|note| self.parts.upsert(tx, note)));
         added.map(|((), ticket)| ticket)
     }
 
     /// Takes the note of a part away that will not be carried out, and is prepared still.
     pub(crate) fn erase_part(&mut self, db: &Database, slot: u32) -> Result<()> {
-        let empty = PartNote { slot, id: Vec::new(), parts: Vec::new() };
-        visibly(db).transact(|tx| self.parts.upsert(tx, &empty))
+        visibly(db).transact(|tx| self.parts.upsert(tx, &PartNote::empty(slot)))
     }
 
     /// A slot can be filled again: its part was carried out, or its note erased.
@@ -182,16 +208,20 @@ impl Notes {
 impl Found {
     fn take_in(
         &mut self,
-        parts: Vec<PartNote>,
+        parts: &[PartNote],
         carried_out: &BTreeMap<u32, Vec<u8>>,
         decisions: Vec<DecisionNote>,
     ) -> Result<()> {
-        for PartNote { slot, id, parts } in parts {
-            if id.is_empty() || carried_out.get(&slot) == Some(&id) {
-                self.free_parts.push(slot);
-            } else {
-                self.parts.push(FoundPart { id: from_bytes(&id)?, parts: from_bytes(&parts)?, slot });
+        // They come in the order of slots and pieces.
+        for pieces in parts.chunk_by(|first, second| first.slot == second.slot) {
+            let PartNote { slot, id, pieces: count, .. } = &pieces[0];
+            if id.is_empty() || carried_out.get(slot) == Some(id) {
+                self.free_parts.push(*slot);
+                continue;
             }
+            let own = pieces.iter().filter(|piece| piece.id == *id).take(*count as usize);
+            let bytes: Vec<u8> = own.flat_map(|piece| piece.parts.iter().copied()).collect();
+            self.parts.push(FoundPart { id: from_bytes(id)?, parts: from_bytes(&bytes)?, slot: *slot });
         }
         for DecisionNote { slot, id, participants } in decisions {
             let (id, participants) = (from_bytes(&id)?, from_bytes(&participants)?);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo::{Database, Error, Session, Transaction};
+use ensilo::{Database, Error, Session, Ticket};
 
 use super::carry_out::{carry_out, refusal};
 use super::program::Program;
@@ -44,27 +44,48 @@ impl<P: Program> OpenTransactions<P> {
     /// # Errors
     /// Why it is refused; the transaction has ended here.
     pub(crate) fn execute(&self, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let open = if is_first { self.begin()? } else { self.take(id)? };
-        let (open, reply) = self.go_on(open, part, |program, tx| program.execute(tx, part))?;
-        self.held().open.insert(id, open);
-        Ok(reply)
+        let mut open = if is_first { self.begin()? } else { self.take(id)? };
+        let executed = carry_out(&mut open.session, |tx| self.program.execute(tx, part));
+        match &executed {
+            Ok(_) => {
+                if open.session.has_writes() {
+                    open.parts.push(part.to_vec());
+                }
+                self.held().open.insert(id, open);
+            }
+            Err(_) => self.put_back(open.session),
+        }
+        executed
     }
 
-    /// Commits a transaction that has no parts elsewhere, with a last part unless that is empty.
-    pub(crate) fn commit_alone(&self, id: OpenId, last: &[u8]) -> Outcome {
-        let ended = self.take_to_end(id, last, |program, tx| program.execute(tx, last));
-        let (mut open, reply) = match ended {
-            Ok(ended) => ended,
+    /// Commits a transaction that has no parts elsewhere.
+    pub(crate) fn commit_alone(&self, id: OpenId) -> Outcome {
+        let mut open = match self.take(id) {
+            Ok(open) => open,
             Err(refusal) => return Outcome::Aborted(refusal),
         };
-        let committed = open.session.commit();
+        let committed = commit_and_store(&mut open.session);
         self.put_back(open.session);
         match committed {
-            Ok(()) => Outcome::Committed { local: Some(reply), remote: Vec::new() },
+            Ok(()) => Outcome::Committed { local: None, remote: Vec::new() },
             // It may be found stored, or not.
             Err(error @ Error::LogFailed(_)) => Outcome::Unknown(error.to_string()),
-            Err(error) => Outcome::Aborted(refusal(&error)),
+            Err(error) => Outcome::Aborted(refusal(&error).without_waiting()),
         }
+    }
+
+    /// Ends a transaction without a commit. Returns when that is stored which it has read, where the database is; `None` in memory.
+    ///
+    /// # Errors
+    /// What it has read has changed since, or is about to.
+    pub(crate) fn validate(&self, id: OpenId) -> Result<Option<Ticket>, Refusal> {
+        let mut open = self.take(id)?;
+        let validated = open.session.prepare().and_then(|prepared| match prepared.ticket_of_reads() {
+            Err(Error::NotDurable) => Ok(None),
+            ticket => ticket.map(Some),
+        });
+        self.put_back(open.session);
+        validated.map_err(|error| refusal(&error).without_waiting())
     }
 
     /// Undoes a transaction, if it is open.
@@ -72,17 +93,6 @@ impl<P: Program> OpenTransactions<P> {
         if let Ok(open) = self.take(id) {
             self.put_back(open.session);
         }
-    }
-
-    /// Returns a transaction that is to end, with its last part carried out unless that is empty, and what that returns.
-    pub(super) fn take_to_end(
-        &self,
-        id: OpenId,
-        last: &[u8],
-        execute: impl FnOnce(&P, &mut Transaction<'_>) -> ensilo::Result<Vec<u8>>,
-    ) -> Result<(Open, Vec<u8>), Refusal> {
-        let open = self.take(id)?;
-        if last.is_empty() { Ok((open, Vec::new())) } else { self.go_on(open, last, execute) }
     }
 
     /// Keeps a session, and undoes its transaction if that has not ended.
@@ -101,34 +111,26 @@ impl<P: Program> OpenTransactions<P> {
         Ok(Open { session, parts: Vec::new() })
     }
 
-    fn take(&self, id: OpenId) -> Result<Open, Refusal> {
+    /// Returns a transaction that is to end.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn take(&self, id: OpenId) -> Result<Open, Refusal> {
         let message = "the instance was opened anew, and what the transaction has done there is gone";
         let gone = || Refusal::new(RefusalReason::Conflict, message);
         self.held().open.remove(&id).ok_or_else(gone)
     }
 
-    fn go_on(
-        &self,
-        mut open: Open,
-        part: &[u8],
-        execute: impl FnOnce(&P, &mut Transaction<'_>) -> ensilo::Result<Vec<u8>>,
-    ) -> Result<(Open, Vec<u8>), Refusal> {
-        match carry_out(&mut open.session, |tx| execute(&self.program, tx)) {
-            Ok(reply) => {
-                if open.session.has_writes() {
-                    open.parts.push(part.to_vec());
-                }
-                Ok((open, reply))
-            }
-            Err(refusal) => {
-                self.put_back(open.session);
-                Err(refusal)
-            }
-        }
-    }
-
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Commits, and returns when the transaction is stored, where the database is.
+fn commit_and_store(session: &mut Session) -> ensilo::Result<()> {
+    match session.commit_with_ticket() {
+        Err(Error::NotDurable) => session.commit(),
+        committed => committed?.wait(),
     }
 }
 

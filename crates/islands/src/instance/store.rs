@@ -202,16 +202,15 @@ impl<P: Program> InstanceStore<P> {
         }
     }
 
-    /// Carries a part out, in a transaction of its own or in the open one that it ends.
-    fn carry_out_in(
+    /// Carries a part out, or takes the open transaction that is to end instead.
+    fn carry_out_or_take(
         &mut self,
         open: Option<OpenId>,
-        part: &[u8],
         execute: impl FnOnce(&P, &mut Transaction<'_>) -> Result<Vec<u8>>,
     ) -> std::result::Result<(Open, Vec<u8>), Refusal> {
         if let Some(id) = open {
             self.undo_rest();
-            return self.open.take_to_end(id, part, execute);
+            return Ok((self.open.take(id)?, Vec::new()));
         }
         let (session, reply) = self.carry_out(execute)?;
         Ok((Open { session, parts: Vec::new() }, reply))
@@ -311,7 +310,7 @@ impl<P: Program> InstanceStore<P> {
 }
 
 impl Storing {
-    fn new(ticket: Ticket) -> Self {
+    pub(super) fn new(ticket: Ticket) -> Self {
         Storing(Some((ticket, 0)))
     }
 }
@@ -327,7 +326,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         part: &[u8],
     ) -> std::result::Result<Voting<PreparedPart, Storing>, Refusal> {
         let execute = |program: &P, tx: &mut Transaction<'_>| program.execute(tx, part);
-        let (Open { mut session, parts }, reply) = self.carry_out_in(open, part, execute)?;
+        let (Open { mut session, parts }, reply) = self.carry_out_or_take(open, execute)?;
         let prepared = match &parts[..] {
             [] => self.prepare_and_note(id, &[part], &mut session),
             parts => self.prepare_and_note(id, parts, &mut session),
@@ -366,7 +365,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         let (mut session, reply) = match own {
             Some(OwnPart { part, replies, .. }) => {
                 let conclude = |program: &P, tx: &mut Transaction<'_>| program.conclude(tx, part, replies);
-                let (Open { session, .. }, reply) = self.carry_out_in(open, part, conclude)?;
+                let (Open { session, .. }, reply) = self.carry_out_or_take(open, conclude)?;
                 (session, Some(reply))
             }
             None if !is_noted => return Ok((None, Storing(None))),

@@ -20,6 +20,8 @@ pub(crate) enum Submission {
     Transaction(Request, u64, Answer<Outcome>),
     /// Carry out a part of an open transaction.
     Execute(OpenPart, Answer<Result<Vec<u8>, Refusal>>),
+    /// End an open transaction without a commit, and say whether what it has read belongs together.
+    Validate(OpenId, Answer<Result<(), Refusal>>),
     /// Undo an open transaction.
     RollBack(OpenId),
     /// Make transactions itself.
@@ -35,7 +37,7 @@ pub(crate) enum Submission {
     /// End a snapshot.
     EndSnapshot(PointId),
     /// Do what is no part of a transaction.
-    Administer(Vec<u8>, Answer<ensilo::Result<Vec<u8>>>),
+    Administer(Vec<u8>, Answer<Result<Vec<u8>, Refusal>>),
     /// Say which transactions wait for a decision.
     InDoubt(Answer<Vec<DistributedId>>),
     /// Carry out an operator's decision, and say whether the transaction waits for one.
@@ -56,6 +58,7 @@ impl Submission {
                 Submission::Transaction(request, since, replier.answer(Reply::Ended))
             }
             Order::Execute(part) => Submission::Execute(part, replier.answer(Reply::Executed)),
+            Order::Validate(id) => Submission::Validate(id, replier.answer(Reply::Validated)),
             Order::RollBack(id) => Submission::RollBack(id),
             Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
             Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
@@ -69,9 +72,7 @@ impl Submission {
             }
             Order::EndSnapshot(id) => Submission::EndSnapshot(id),
             Order::Administer(request) => {
-                let done =
-                    |done: ensilo::Result<_>| Reply::Administered(done.map_err(|error| message_of(&error)));
-                Submission::Administer(request, replier.answer(done))
+                Submission::Administer(request, replier.answer(Reply::Administered))
             }
             Order::InDoubt => Submission::InDoubt(replier.answer(Reply::InDoubt)),
             Order::Resolve(id, decision) => {

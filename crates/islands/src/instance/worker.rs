@@ -17,11 +17,11 @@ use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::program::Program;
 use super::snapshot::Snapshots;
-use super::store::{InstanceStore, Recovered};
+use super::store::{InstanceStore, Recovered, Storing};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
-use crate::commit::{DistributedId, Failed, Io, Outcome, Site, SiteId};
+use crate::commit::{DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, Site, SiteId};
 
 /// How long a worker waits for others to end what is under way, when it is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -43,6 +43,8 @@ pub(crate) struct Worker<P: Program> {
     answers: BTreeMap<DistributedId, Answer<Outcome>>,
     load: Option<(RunningLoad, Answer<ensilo::Result<LoadReport>>)>,
     snapshots: Snapshots,
+    /// Who waits until that is stored which an open transaction has read.
+    validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
     /// Who waits until all decisions are carried out.
     pauses: Vec<Answer<()>>,
     /// What clients are to be told.
@@ -72,6 +74,7 @@ impl<P: Program> Worker<P> {
             answers: BTreeMap::new(),
             load: None,
             snapshots: Snapshots::default(),
+            validated: Vec::new(),
             pauses: Vec::new(),
             replies: mpsc::channel(),
             wake,
@@ -153,11 +156,33 @@ impl<P: Program> Worker<P> {
             has_come = true;
             self.answer(id, outcome);
         }
+        self.answer_validated()?;
         self.answer_pauses();
         has_come |= self.reply_to_clients();
         self.has_unsent = !self.links.flush();
         self.flush_clients();
         Ok(has_come)
+    }
+
+    fn validate(&mut self, id: OpenId, answer: Answer<Result<(), Refusal>>) {
+        match self.store.open().validate(id) {
+            Ok(Some(ticket)) => self.validated.push((Storing::new(ticket), answer)),
+            Ok(None) => answer(Ok(())),
+            Err(refusal) => answer(Err(refusal)),
+        }
+    }
+
+    fn answer_validated(&mut self) -> Result<(), Failed> {
+        let mut at = 0;
+        while let Some((storing, _)) = self.validated.get_mut(at) {
+            if self.store.is_stored(storing)? {
+                let (_, answer) = self.validated.swap_remove(at);
+                answer(Ok(()));
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
     }
 
     fn answer_pauses(&mut self) {
@@ -260,6 +285,7 @@ impl<P: Program> Worker<P> {
             Submission::Execute(OpenPart { id, is_first, part }, answer) => {
                 answer(self.store.open().execute(id, is_first, &part));
             }
+            Submission::Validate(id, answer) => self.validate(id, answer),
             Submission::RollBack(id) => self.store.open().roll_back(id),
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),

@@ -105,19 +105,14 @@ impl<P: Program> OpenTransaction<'_, P> {
 
     /// Commits, and returns what has become of the transaction. What it returns of parts is empty.
     #[must_use = "it may have been aborted"]
-    pub fn commit(self) -> Outcome {
-        self.commit_with(Vec::new())
-    }
-
-    /// Commits like [`commit`](Self::commit), with a last part of the coordinating instance, unless that is empty.
-    pub(crate) fn commit_with(mut self, last: Vec<u8>) -> Outcome {
+    pub fn commit(mut self) -> Outcome {
         if let Some(refusal) = self.refusal.take() {
             return Outcome::Aborted(refusal);
         }
         let Some(coordinator) = self.coordinator else {
             return Outcome::Committed { local: None, remote: Vec::new() };
         };
-        let outcome = self.end(coordinator, last);
+        let outcome = self.end(coordinator);
         // Otherwise some may not have been asked to prepare it.
         if matches!(outcome, Outcome::Committed { .. }) {
             self.instances.clear();
@@ -125,19 +120,37 @@ impl<P: Program> OpenTransaction<'_, P> {
         outcome
     }
 
+    /// Undoes the transaction, and returns whether all that its parts have returned belongs together, and is stored where instances are: otherwise nothing follows
+    /// from it.
+    ///
+    /// Each instance validates what was read there. All of it has been read before the first one does so: if nothing of it has changed until then, it was there at
+    /// once.
+    ///
+    /// # Errors
+    /// Why it may not belong together, or is not known to.
+    pub fn undo(mut self) -> Result<(), Refusal> {
+        if let Some(refusal) = self.refusal.take().filter(|refusal| refusal.reason.may_pass()) {
+            return Err(refusal);
+        }
+        while let Some(instance) = self.instances.pop_first() {
+            self.islands.validate(SiteId { instance, worker: self.worker }, self.id)?;
+        }
+        Ok(())
+    }
+
     /// Returns the instance that is to coordinate the commit, if there is one by now.
     pub(crate) fn coordinator(&self) -> Option<u16> {
         self.coordinator
     }
 
-    fn end(&self, coordinator: u16, last: Vec<u8>) -> Outcome {
+    fn end(&self, coordinator: u16) -> Outcome {
         if let (Running::Threads(Threads(instances)), 1) = (&self.islands.running, self.instances.len()) {
-            return instances[usize::from(coordinator)].open.commit_alone(self.id, &last);
+            return instances[usize::from(coordinator)].open.commit_alone(self.id);
         }
         let others = self.instances.iter().filter(|instance| **instance != coordinator);
         let site = |instance| SiteId { instance, worker: self.worker };
-        let remote = others.map(|instance| (site(*instance), Vec::new())).collect();
-        self.islands.run(site(coordinator), Request::ending(self.id, Some(last), remote), self.since)
+        let request = Request::ending(self.id, others.map(|instance| site(*instance)));
+        self.islands.run(site(coordinator), request, self.since)
     }
 }
 
@@ -159,6 +172,18 @@ impl<P: Program> Islands<P> {
         self.submit(site, Submission::Execute(OpenPart { id, is_first, part: part.to_vec() }, answer));
         let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
         receiver.recv().map_err(ended)?
+    }
+
+    fn validate(&self, site: SiteId, id: OpenId) -> Result<(), Refusal> {
+        let ended = || Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
+        if let Running::Threads(Threads(instances)) = &self.running {
+            let stored = instances[usize::from(site.instance)].open.validate(id)?;
+            return stored.map_or(Ok(()), |ticket| ticket.wait().map_err(|_| ended()));
+        }
+        let (sender, receiver) = mpsc::channel();
+        let answer = Box::new(move |validated| drop(sender.send(validated)));
+        self.submit(site, Submission::Validate(id, answer));
+        receiver.recv().map_err(|_| ended())?
     }
 
     fn roll_back(&self, site: SiteId, id: OpenId) {

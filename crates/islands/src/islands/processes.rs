@@ -152,6 +152,7 @@ fn refuse(submission: Submission, reason: &str) {
         | Submission::EndSnapshot(_)
         | Submission::RollBack(_)
         | Submission::Administer(..)
+        | Submission::Validate(..)
         | Submission::Pause(_)
         | Submission::InDoubt(_)
         | Submission::Resolve(..)

@@ -155,9 +155,10 @@ pub(crate) struct Client {
 enum Waiting {
     Transaction(Answer<Outcome>),
     Execute(Answer<Result<Vec<u8>, Refusal>>),
+    Validate(Answer<Result<(), Refusal>>),
     Load(Answer<ensilo::Result<LoadReport>>),
     Pause(Answer<()>),
-    Administer(Answer<ensilo::Result<Vec<u8>>>),
+    Administer(Answer<Result<Vec<u8>, Refusal>>),
     InDoubt(Answer<Vec<DistributedId>>),
     Resolve(Answer<bool>),
     Snapshot(Answer<()>),
@@ -273,6 +274,7 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
             Some((Order::Begin(request, since), Waiting::Transaction(answer)))
         }
         Submission::Execute(part, answer) => Some((Order::Execute(part), Waiting::Execute(answer))),
+        Submission::Validate(id, answer) => Some((Order::Validate(id), Waiting::Validate(answer))),
         Submission::RollBack(id) => Some((Order::RollBack(id), Waiting::Nothing)),
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
         Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),
@@ -296,10 +298,11 @@ impl Waiting {
         match (self, reply) {
             (Waiting::Transaction(answer), Reply::Ended(outcome)) => answer(outcome),
             (Waiting::Execute(answer), Reply::Executed(executed)) => answer(executed),
+            (Waiting::Validate(answer), Reply::Validated(validated)) => answer(validated),
             (Waiting::Load(answer), Reply::Made(counts)) => answer(Ok(LoadReport::from_counts(&counts))),
             (Waiting::Load(answer), Reply::Refused(message)) => answer(Err(Error::rollback(message))),
             (Waiting::Pause(answer), Reply::Paused) => answer(()),
-            (Waiting::Administer(answer), Reply::Administered(done)) => answer(done.map_err(Error::rollback)),
+            (Waiting::Administer(answer), Reply::Administered(done)) => answer(done),
             (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
             (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
             (Waiting::Snapshot(begun), Reply::SnapshotBegun) => begun(()),
@@ -320,6 +323,7 @@ impl Waiting {
             | Waiting::Read(_)
             | Waiting::Pause(_)
             | Waiting::Administer(_)
+            | Waiting::Validate(_)
             | Waiting::InDoubt(_)
             | Waiting::Resolve(_)
             | Waiting::Nothing => {}

@@ -1,7 +1,7 @@
 //! Several instances with typed tables, as one database.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
 
@@ -58,7 +58,14 @@ const RESERVED: &str = "islands_";
 pub struct IslandDatabase {
     islands: Islands<TableProgram>,
     next_home: AtomicU16,
+    number: DatabaseNumber,
 }
+
+/// Tells databases of one process apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DatabaseNumber(u64);
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl IslandsOptions {
     /// Opens all instances as one database with typed tables. Where they are [processes](Self::processes), the program that is started calls
@@ -67,7 +74,9 @@ impl IslandsOptions {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_database(self) -> Result<IslandDatabase, InstanceError> {
-        Ok(IslandDatabase { islands: self.open()?, next_home: AtomicU16::new(0) })
+        // Relaxed: numbers that differ.
+        let number = DatabaseNumber(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed));
+        Ok(IslandDatabase { islands: self.open()?, next_home: AtomicU16::new(0), number })
     }
 }
 
@@ -105,11 +114,11 @@ impl IslandDatabase {
                 false => IslandError::Unfit(refusal.message),
             })?;
         }
-        Ok(IslandTable::new(placing, self.instances()))
+        Ok(IslandTable::new(placing, self.instances(), self.number))
     }
 
     /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has no effects
-    /// outside of the database; one that has been tried a thousand times, or has waited ten times in vain, ends with the [refusal](IslandError::Refused) of the last attempt.
+    /// outside of the database; one that has been tried a thousand times and for five seconds, or has waited ten times in vain, ends with the [refusal](IslandError::Refused) of the last attempt.
     ///
     /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone: that takes a fraction of the time of one at several
     /// ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among writers it would be in conflict again and again.
@@ -156,7 +165,7 @@ impl IslandDatabase {
         let mut attempts = Attempts::begin();
         loop {
             let read = self.islands.read_point().map_err(IslandError::Refused);
-            match read.and_then(|point| body(&mut IslandReader::new(point, self.next_home()))) {
+            match read.and_then(|point| body(&mut IslandReader::new(point, self.next_home(), self.number))) {
                 Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
                 read => return read,
             }
@@ -169,7 +178,7 @@ impl IslandDatabase {
     }
 
     fn begin_since(&self, since: u64) -> IslandTransaction<'_> {
-        IslandTransaction::new(self.islands.begin_since(since), self.next_home())
+        IslandTransaction::new(self.islands.begin_since(since), self.next_home(), self.number)
     }
 
     fn next_home(&self) -> u16 {

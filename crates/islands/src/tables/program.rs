@@ -12,9 +12,6 @@ use super::partitioning::Placing;
 use super::statement::{Answer, EncodedRow, HaveTable, Range, Statement, Writing, from_bytes, to_bytes};
 use crate::instance::{InstanceNumber, Program};
 
-/// What is said to a transaction that is undone, when what it has read belongs together.
-pub(super) const REFUSED: &str = "the transaction is undone as it was to be";
-
 /// How the rows of a table are placed.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_table")]
@@ -50,7 +47,6 @@ impl Program for TableProgram {
                 let deleted = keys.iter().map(|key| table.encoded().delete(tx, key));
                 Answer::Deleted(deleted.collect::<Result<_>>()?)
             }
-            Statement::Refuse => return Err(Error::rollback(REFUSED)),
             reading @ (Statement::Get { .. } | Statement::Scan { .. } | Statement::Count { .. }) => {
                 self.answer(tx, &reading)?
             }
@@ -65,12 +61,12 @@ impl Program for TableProgram {
     fn administer(&self, request: &[u8]) -> Result<Vec<u8>> {
         let HaveTable { schema, placing } = from_bytes(request)?;
         let schema = Schema::decode(&schema).map_err(|error| Error::rollback(error.to_string()))?;
-        // First: a table that is there has its note.
-        self.note_placing(schema.name(), &placing)?;
-        match self.db.schema(schema.name()) {
-            Err(Error::UnknownTable(_)) => self.db.create_dynamic_table(schema).map(drop)?,
-            stored => check_same(&stored?, &schema)?,
+        match self.db.create_dynamic_table(schema.clone()) {
+            Err(Error::TableExists(_)) => check_same(&self.db.schema(schema.name())?, &schema)?,
+            created => drop(created?),
         }
+        // Behind that: what cannot be made leaves nothing. A table has no rows before its placing is noted at every instance.
+        self.note_placing(schema.name(), &placing)?;
         Ok(Vec::new())
     }
 }
@@ -119,7 +115,7 @@ impl TableProgram {
                 table.encoded().scan(tx, scan.as_encoded(), |_, _| count += 1)?;
                 Ok(Answer::Count(count))
             }
-            Statement::Write { .. } | Statement::Delete { .. } | Statement::Refuse => {
+            Statement::Write { .. } | Statement::Delete { .. } => {
                 Err(Error::rollback("nothing is written while a point of all instances is read"))
             }
         }

@@ -1,5 +1,6 @@
 //! What rows of tables over several instances are read in.
 
+use super::database::DatabaseNumber;
 use super::error::IslandError;
 use super::program::TableProgram;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
@@ -11,11 +12,15 @@ use crate::islands::PointReader;
 pub trait IslandRead: sealed::Sealed {}
 
 pub(super) mod sealed {
+    use super::super::database::DatabaseNumber;
     use super::super::statement::{Answer, Statement};
     use crate::tables::IslandError;
 
     #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
     pub trait Sealed {
+        /// Returns which database it belongs to.
+        fn database(&self) -> DatabaseNumber;
+
         /// Returns where a statement about replicated rows is answered.
         fn home(&self) -> u16;
 
@@ -29,11 +34,12 @@ pub(super) mod sealed {
 pub struct IslandReader<'a> {
     point: PointReader<'a, TableProgram>,
     home: u16,
+    database: DatabaseNumber,
 }
 
 impl<'a> IslandReader<'a> {
-    pub(super) fn new(point: PointReader<'a, TableProgram>, home: u16) -> Self {
-        IslandReader { point, home }
+    pub(super) fn new(point: PointReader<'a, TableProgram>, home: u16, database: DatabaseNumber) -> Self {
+        IslandReader { point, home, database }
     }
 }
 
@@ -41,6 +47,10 @@ impl IslandRead for IslandReader<'_> {}
 
 #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
 impl sealed::Sealed for IslandReader<'_> {
+    fn database(&self) -> DatabaseNumber {
+        self.database
+    }
+
     fn home(&self) -> u16 {
         self.home
     }

@@ -62,7 +62,9 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
         let statement = Statement::Scan { table: self.table.name(), scan: self.range.clone() };
         let mut rows = Vec::new();
         for instance in first..=last {
-            let Answer::Rows(of_instance) = tx.ask(instance, &statement)? else { return Err(unexpected()) };
+            let Answer::Rows(of_instance) = self.table.ask(tx, instance, &statement)? else {
+                return Err(unexpected());
+            };
             rows.extend(of_instance);
         }
         self.in_order(rows, first < last)
@@ -77,7 +79,9 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
         let statement = Statement::Count { table: self.table.name(), scan: self.range.clone() };
         let mut count = 0;
         for instance in first..=last {
-            let Answer::Count(of_instance) = tx.ask(instance, &statement)? else { return Err(unexpected()) };
+            let Answer::Count(of_instance) = self.table.ask(tx, instance, &statement)? else {
+                return Err(unexpected());
+            };
             count += of_instance;
         }
         Ok(count.min(self.range.limit))

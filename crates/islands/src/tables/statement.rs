@@ -24,8 +24,6 @@ pub(super) enum Statement {
     Scan { table: String, scan: Range },
     /// How many rows a range has.
     Count { table: String, scan: Range },
-    /// Refuses: the transaction is to be undone, once what it has read is validated.
-    Refuse,
 }
 
 impl Statement {

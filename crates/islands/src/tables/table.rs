@@ -8,11 +8,11 @@ use std::{fmt, slice};
 
 use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow, RowBuf};
 
+use super::database::DatabaseNumber;
 use super::error::IslandError;
 use super::index::IslandIndex;
 use super::partitioning::{Places, Placing};
 use super::reader::IslandRead;
-use super::reader::sealed::Sealed as _;
 use super::scan::IslandScan;
 use super::statement::{Answer, EncodedRow, Statement, Writing};
 use super::transaction::IslandTransaction;
@@ -24,16 +24,17 @@ use crate::commit::RefusalReason;
 /// [`Table`](ensilo::Table) has, there are no single columns, queues, watches or row ids here, and no request for them.
 ///
 /// # Errors
-/// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended.
+/// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended, and [`IslandError::Unfit`] in a transaction of another database.
 pub struct IslandTable<T: KeyedRow> {
     placing: Placing,
     instances: u16,
+    database: DatabaseNumber,
     rows: PhantomData<fn() -> T>,
 }
 
 impl<T: KeyedRow> IslandTable<T> {
-    pub(super) fn new(placing: Placing, instances: u16) -> Self {
-        IslandTable { placing, instances, rows: PhantomData }
+    pub(super) fn new(placing: Placing, instances: u16, database: DatabaseNumber) -> Self {
+        IslandTable { placing, instances, database, rows: PhantomData }
     }
 
     /// Returns the row with this primary key, or `None`.
@@ -61,7 +62,7 @@ impl<T: KeyedRow> IslandTable<T> {
         let encoded: Vec<Vec<u8>> = keys.iter().map(encoded_key).collect();
         for (instance, numbers) in self.by_reader(tx.home(), &encoded) {
             let encoded = numbers.iter().map(|at| encoded[*at].clone()).collect();
-            let answer = tx.ask(instance, &Statement::Get { table: self.name(), keys: encoded })?;
+            let answer = self.ask(tx, instance, &Statement::Get { table: self.name(), keys: encoded })?;
             let Answer::Got(got) = answer else { return Err(unexpected()) };
             for (at, row) in numbers.into_iter().zip(got) {
                 rows[at] = row.map(|row| decoded(&keys[at], &row)).transpose()?;
@@ -151,7 +152,7 @@ impl<T: KeyedRow> IslandTable<T> {
         let statement = |key: &Vec<u8>| Statement::Delete { table: self.name(), keys: vec![key.clone()] };
         let mut deleted = None;
         for instance in self.writers(&key) {
-            let Answer::Deleted(there) = tx.ask(instance, &statement(&key))? else {
+            let Answer::Deleted(there) = self.ask(tx, instance, &statement(&key))? else {
                 return Err(unexpected());
             };
             let is_first = deleted.is_none();
@@ -209,7 +210,7 @@ impl<T: KeyedRow> IslandTable<T> {
         }
         for (number, (instance, of_instance)) in by_instance.into_iter().enumerate() {
             let answer =
-                tx.ask(instance, &Statement::Write { table: self.name(), how, rows: of_instance })?;
+                self.ask(tx, instance, &Statement::Write { table: self.name(), how, rows: of_instance })?;
             let problem = match answer {
                 Answer::Written => continue,
                 Answer::Duplicate { index } => IslandError::DuplicateKey { table: self.name(), index },
@@ -244,6 +245,19 @@ impl<T: KeyedRow> IslandTable<T> {
             Places::Several(first, last) => first..=last,
             Places::Everywhere => 0..=self.instances - 1,
         }
+    }
+
+    /// Has an instance answer a statement on this table.
+    pub(super) fn ask(
+        &self,
+        tx: &mut impl IslandRead,
+        instance: u16,
+        statement: &Statement,
+    ) -> Result<Answer, IslandError> {
+        if tx.database() != self.database {
+            return Err(IslandError::Unfit(format!("table {} is one of another database", self.name())));
+        }
+        tx.ask(instance, statement)
     }
 
     pub(super) fn name(&self) -> String {
@@ -286,7 +300,7 @@ pub(super) fn decoded<T: KeyedRow>(key: &T::Key, row: &[u8]) -> Result<T, Island
 
 impl<T: KeyedRow> Clone for IslandTable<T> {
     fn clone(&self) -> Self {
-        IslandTable::new(self.placing.clone(), self.instances)
+        IslandTable::new(self.placing.clone(), self.instances, self.database)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Transactions on tables over several instances.
 
+use super::database::DatabaseNumber;
 use super::error::IslandError;
-use super::program::{REFUSED, TableProgram};
+use super::program::TableProgram;
 use super::reader::IslandRead;
 use super::reader::sealed::Sealed;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
@@ -20,11 +21,12 @@ pub struct IslandTransaction<'a> {
     given_up: Option<Refusal>,
     /// Whether it has changed rows.
     writes: bool,
+    database: DatabaseNumber,
 }
 
 impl<'a> IslandTransaction<'a> {
-    pub(super) fn new(open: OpenTransaction<'a, TableProgram>, home: u16) -> Self {
-        IslandTransaction { open, home, given_up: None, writes: false }
+    pub(super) fn new(open: OpenTransaction<'a, TableProgram>, home: u16, database: DatabaseNumber) -> Self {
+        IslandTransaction { open, home, given_up: None, writes: false, database }
     }
 
     /// Commits, and returns when the transaction is stored, where instances are.
@@ -51,15 +53,7 @@ impl<'a> IslandTransaction<'a> {
     /// # Errors
     /// What it has read does not belong together, or nobody knows: the same may do something else when it is tried again.
     pub(super) fn undo(self) -> Result<(), IslandError> {
-        match self.open.commit_with(to_bytes(&Statement::Refuse)) {
-            // It was undone as it was to be, or nothing was open.
-            Outcome::Aborted(Refusal { message, .. }) if message == REFUSED => Ok(()),
-            Outcome::Committed { .. } => Ok(()),
-            Outcome::Aborted(refusal) => Err(IslandError::Refused(refusal)),
-            Outcome::Unknown(message) => {
-                Err(IslandError::Refused(Refusal::new(RefusalReason::NoVote, message)))
-            }
-        }
+        self.open.undo().map_err(IslandError::Refused)
     }
 
     /// Ends the transaction: it cannot commit any more.
@@ -72,6 +66,10 @@ impl IslandRead for IslandTransaction<'_> {}
 
 #[allow(private_interfaces, reason = "sealed: callers cannot name this trait")]
 impl Sealed for IslandTransaction<'_> {
+    fn database(&self) -> DatabaseNumber {
+        self.database
+    }
+
     fn home(&self) -> u16 {
         self.open.coordinator().unwrap_or(self.home)
     }

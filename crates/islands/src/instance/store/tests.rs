@@ -221,3 +221,28 @@ fn files_of_another_instance_or_of_another_number_of_workers_are_refused() {
         assert!(matches!(refused, Err(Error::User(_))), "{refused:?}");
     }
 }
+
+/// What it has done is more than fits into one row of its note.
+#[test]
+fn an_open_transaction_of_many_parts_is_prepared_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut opened = open(directory.path());
+    insert_all(&opened, 0..10);
+    let number = crate::commit::OpenId(1);
+    let parts = 100_000;
+    for at in 0..parts {
+        opened.store.open().execute(number, at == 0, &part(ADD, at % 10)).unwrap();
+    }
+    let prepared = opened.store.prepare(id(1), Some(number), &[]).unwrap();
+    prepared.ticket.0.unwrap().0.wait().unwrap();
+    let copy = crash(&opened);
+    drop(prepared.prepared);
+    let mut opened = open(copy.path());
+    let (_, prepared) = opened.recovered.parts.pop().unwrap();
+    opened.store.commit(id(1), prepared).unwrap();
+    let rows = &opened.store.program.0;
+    let count = opened.db.transact(|tx| Ok(rows.get(tx, 3)?.unwrap().count)).unwrap();
+    assert_eq!(count, u64::from(parts) / 10);
+    // It is gone: nothing more can be done in it.
+    assert!(opened.store.open().execute(number, false, &part(ADD, 0)).is_err());
+}
