@@ -6,14 +6,7 @@ use std::time::Duration;
 use ensilo_islands::advisor::Costs;
 use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology};
 
-use crate::micro::MicroOptions;
 use crate::run::{RunError, RunOptions, Workload, run};
-
-/// The rows of the transactions that two-phase commit is measured with: few, so that it is most of what they take.
-const ROWS_PER_TRANSACTION: u64 = 2;
-
-/// Rows enough that they are seldom in each other's way.
-const ROWS: u64 = 20_000;
 
 /// So many transactions under way at each worker leave no time to wait for votes.
 const WIDTH_WITHOUT_WAIT: usize = 16;
@@ -72,7 +65,7 @@ impl MeasureOptions {
         Ok(run(workload, options, |_| ())?.throughput)
     }
 
-    /// Measures what the transactions of a workload cost. The machine has two cores at least.
+    /// Measures what the transactions of a workload cost: local ones, all of them at one instance, and multisite ones at two. The machine has two cores at least.
     ///
     /// # Errors
     /// [`RunError`].
@@ -81,36 +74,25 @@ impl MeasureOptions {
         workload: &W,
         mut progress: impl FnMut(&str),
     ) -> Result<Costs, RunError> {
-        let workers = self.topology.cores().len() as u16;
-        // All processors are busy in both runs, so that they differ in what is shared alone.
-        let mut nanos = |workload: &W, instances: u16| -> Result<f64, RunError> {
-            let layout =
-                Layout { instances: instances.into(), workers: workers / instances, width: self.width };
+        let cores = self.topology.cores().len();
+        let mut nanos = |workload: &W, instances: usize, workers: u16, width: usize| {
+            let layout = Layout { instances, workers, width };
             let throughput = self.throughput(workload, layout, &mut progress)?;
-            Ok(f64::from(workers) * 1e9 / throughput)
+            Ok::<f64, RunError>(instances as f64 * f64::from(workers) * 1e9 / throughput)
         };
-        let (local, shared) = (nanos(&workload.all_local(), workers)?, nanos(workload, 1)?);
-        let (part, wait) = self.costs_of_parts(workload.writes(), &mut progress)?;
-        let others = f64::from(workers - 1);
-        let sharing = ((shared - local) * (others + 1.0) / others).max(0.0);
-        Ok(Costs { local, sharing, part, wait })
-    }
-
-    /// Returns what a participant costs, and how long votes are waited for.
-    fn costs_of_parts(&self, updates: bool, progress: &mut impl FnMut(&str)) -> Result<(f64, f64), RunError> {
-        let micro = |multisite_percent| MicroOptions {
-            rows: ROWS,
-            rows_per_transaction: ROWS_PER_TRANSACTION,
-            updates,
-            multisite_percent,
-            skew: 0.0,
-        };
-        let mut nanos = |multisite: u8, width| -> Result<f64, RunError> {
-            let layout = Layout { instances: 2, workers: 1, width };
-            Ok(2.0 * 1e9 / self.throughput(&micro(multisite), layout, &mut *progress)?)
-        };
-        let (local, busy, waiting) = (nanos(0, 1)?, nanos(100, WIDTH_WITHOUT_WAIT)?, nanos(100, 1)?);
-        let distributed = micro(100).spread(2).distributed;
-        Ok((((busy - local) / distributed).max(0.0), ((waiting - busy) / distributed).max(0.0)))
+        // All processors are busy in both, so that they differ in what is shared alone.
+        let local = nanos(&workload.with_multisite(0), cores, 1, self.width)?;
+        let shared = nanos(workload, 1, cores as u16, self.width)?;
+        let (all_multisite, spread) = (workload.with_multisite(100), workload.spread(2));
+        let busy = nanos(&all_multisite, 2, 1, WIDTH_WITHOUT_WAIT)?;
+        let waiting = nanos(&all_multisite, 2, 1, 1)?;
+        let share = f64::from(all_multisite.multisite_percent()) / 100.0;
+        let others = (cores - 1) as f64;
+        Ok(Costs {
+            local,
+            sharing: ((shared - local) * (others + 1.0) / others).max(0.0),
+            part: ((busy - local) / (share * spread.others)).max(0.0),
+            wait: ((waiting - busy) / (share * spread.distributed)).max(0.0),
+        })
     }
 }

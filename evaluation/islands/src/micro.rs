@@ -142,12 +142,8 @@ impl Workload for MicroOptions {
         self.multisite_percent
     }
 
-    fn writes(&self) -> bool {
-        self.updates
-    }
-
-    fn all_local(&self) -> Self {
-        MicroOptions { multisite_percent: 0, ..self.clone() }
+    fn with_multisite(&self, percent: u8) -> Self {
+        MicroOptions { multisite_percent: percent, ..self.clone() }
     }
 
     fn spread(&self, instances: u16) -> Spread {

@@ -25,14 +25,9 @@ pub trait Workload: Sync + Sized {
     /// Returns how many of a hundred transactions are multisite.
     fn multisite_percent(&self) -> u8;
 
-    /// Returns whether its multisite transactions write at other instances.
-    fn writes(&self) -> bool {
-        true
-    }
-
-    /// Returns the same workload without multisite transactions.
+    /// Returns the same workload with so many of a hundred transactions multisite; of those that may be so.
     #[must_use]
-    fn all_local(&self) -> Self;
+    fn with_multisite(&self, percent: u8) -> Self;
 
     /// Returns how multisite transactions spread over so many instances.
     fn spread(&self, instances: u16) -> Spread;

@@ -243,8 +243,8 @@ impl Workload for TpcbOptions {
         self.multisite_percent
     }
 
-    fn all_local(&self) -> Self {
-        TpcbOptions { multisite_percent: 0, ..self.clone() }
+    fn with_multisite(&self, percent: u8) -> Self {
+        TpcbOptions { multisite_percent: percent, ..self.clone() }
     }
 
     fn spread(&self, instances: u16) -> Spread {

@@ -160,8 +160,8 @@ impl Workload for TpccIslandsOptions {
         (orders * of_orders + payments * of_payments).round() as u8
     }
 
-    fn all_local(&self) -> Self {
-        TpccIslandsOptions { multisite_percent: Some(0), ..self.clone() }
+    fn with_multisite(&self, percent: u8) -> Self {
+        TpccIslandsOptions { multisite_percent: Some(percent), ..self.clone() }
     }
 
     fn spread(&self, instances: u16) -> Spread {

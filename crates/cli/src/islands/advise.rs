@@ -73,7 +73,7 @@ pub(crate) struct AdviseArguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=4096))]
     width: u16,
 
-    /// How long each of the five measurements takes, and of those of --verify, in seconds
+    /// How long each of the four measurements takes, and of those of --verify, in seconds
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = seconds_of_run)]
     seconds: f64,
 
