@@ -29,6 +29,8 @@
 //!   ◀───────────────────────────────────── Done
 //!   forgets
 //! ```
+//! Before that each says which incarnation it is in, when it is reached (`Hello`). If that is lost, or late, a part is refused, and with the refusal comes the incarnation.
+//!
 //! A coordinator that does not know a transaction has aborted it (*presumed abort*), or knows from everybody that it is done. So an abort is stored nowhere
 //! and acknowledged by nobody.
 //!

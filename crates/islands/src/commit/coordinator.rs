@@ -203,6 +203,12 @@ impl<S: PartStore> Coordinator<S> {
         self.decide_or_wait(io, queue, id);
     }
 
+    /// Parts for this site are meant for this incarnation from now on.
+    pub(super) fn receive_hello(&mut self, from: SiteId, incarnation: u32) {
+        let peer = self.peers.entry(from).or_default();
+        peer.incarnation = peer.incarnation.max(incarnation);
+    }
+
     pub(super) fn receive_vote<B: Outbox>(
         &mut self,
         io: &mut Io<'_, S, B>,

@@ -9,9 +9,14 @@ use super::id::{DistributedId, OpenId};
 /// The most bytes of what a refusal says.
 const MESSAGE_BYTES_MAX: usize = 1000;
 
-/// A message of the protocol, about one transaction.
+/// A message of the protocol, about one transaction but for the first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<'a> {
+    /// To every other site, once it can be reached: the sender is in this incarnation.
+    Hello {
+        /// The incarnation.
+        incarnation: u32,
+    },
     /// To a participant: carry this part out, or take what is open, prepare it, and vote.
     Execute {
         /// The transaction.

@@ -263,8 +263,9 @@ impl<S: PartStore> Participant<S> {
         }
     }
 
-    /// Asks a site that can be reached again for its decisions.
+    /// Says which incarnation this is to a site that can be reached, and asks it for its decisions.
     pub(super) fn meet<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId) {
+        io.outbox.send(site, &Message::Hello { incarnation: self.incarnation });
         self.inquire(io, |id, _| id.coordinator == site);
     }
 

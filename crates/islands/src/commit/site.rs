@@ -77,7 +77,8 @@ impl<S: PartStore> Site<S> {
         self.coordinator.ended(&mut io, site, next_incarnation);
     }
 
-    /// Takes in that another site can be reached, for the first time or again: asks it for its decisions, and tells it those that it may not have heard.
+    /// Takes in that another site can be reached, for the first time or again: says which incarnation this one is in, asks it for its decisions, and tells it those that
+    /// it may not have heard.
     pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
         self.participant.meet(&mut io, site);
         self.coordinator.meet(&mut io, site);
@@ -101,6 +102,7 @@ impl<S: PartStore> Site<S> {
     ) -> Result<(), Failed> {
         let io = &mut io;
         match message {
+            Message::Hello { incarnation } => self.coordinator.receive_hello(from, incarnation),
             Message::Execute { id, number, incarnation, since, has_others, open, part } => {
                 let part = NewPart { age: Age { since, id }, has_others, open, part };
                 self.participant.receive_part(io, &mut self.queue, (number, incarnation), part);

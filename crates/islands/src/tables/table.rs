@@ -218,7 +218,10 @@ impl<T: KeyedRow> IslandTable<T> {
                 _ => return Err(unexpected()),
             };
             if rows.len() > 1 {
-                tx.give_up(RefusalReason::Rejected, "some rows were written, and others were there already");
+                tx.give_up(
+                    RefusalReason::Rejected,
+                    "a statement has written some of its rows, and could not write others",
+                );
             } else if number > 0 {
                 return Err(replicas_differ(tx));
             }

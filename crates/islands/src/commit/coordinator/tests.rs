@@ -35,13 +35,15 @@ impl PartStore for NoRows {
     }
 }
 
-/// Counts the parts that are sent.
+/// The incarnations that parts are sent to.
 #[derive(Default)]
-struct Sent(usize);
+struct Sent(Vec<u32>);
 
 impl Outbox for Sent {
     fn send(&mut self, _: SiteId, message: &Message<'_>) {
-        self.0 += usize::from(matches!(message, Message::Execute { .. }));
+        if let Message::Execute { incarnation, .. } = message {
+            self.0.push(*incarnation);
+        }
     }
 }
 
@@ -94,6 +96,18 @@ fn an_open_transaction_does_not_survive_a_writer_that_has_voted() {
 }
 
 #[test]
+fn parts_are_meant_for_the_incarnation_that_a_site_has_said() {
+    let mut coordinating = Coordinating::new();
+    let request = Request::new(None, OTHERS.map(|site| (site, Vec::new())).to_vec());
+    // The second one comes late, from before an end that was told of.
+    for incarnation in [5, 4] {
+        coordinating.with(|site, io| site.receive(io, OTHERS[1], Message::Hello { incarnation })).unwrap();
+    }
+    coordinating.begin(&request);
+    assert_eq!(coordinating.sent.0, [0, 5]);
+}
+
+#[test]
 fn where_all_is_in_conflict_one_at_a_time_is_under_way() {
     let mut coordinating = Coordinating::new();
     let request = Request::new(None, vec![(OTHERS[0], Vec::new())]);
@@ -102,17 +116,17 @@ fn where_all_is_in_conflict_one_at_a_time_is_under_way() {
         coordinating.vote(OTHERS[0], id, Vote::No(refusal));
     };
     let ids: Vec<DistributedId> = (0..100).map(|_| coordinating.begin(&request)).collect();
-    assert_eq!(coordinating.sent.0, 100);
+    assert_eq!(coordinating.sent.0.len(), 100);
     ids.into_iter().for_each(|id| refuse(&mut coordinating, id));
     let ids: Vec<DistributedId> = (0..100).map(|_| coordinating.begin(&request)).collect();
-    assert_eq!(coordinating.sent.0, 101);
+    assert_eq!(coordinating.sent.0.len(), 101);
     // Each that commits lets the next one through, and more and more of them.
     for id in ids {
         coordinating.vote(OTHERS[0], id, Vote::Yes(&[]));
     }
-    assert_eq!(coordinating.sent.0, 200);
+    assert_eq!(coordinating.sent.0.len(), 200);
     let ids: Vec<DistributedId> = (0..100).map(|_| coordinating.begin(&request)).collect();
-    assert!((210..240).contains(&coordinating.sent.0), "{}", coordinating.sent.0);
+    assert!((210..240).contains(&coordinating.sent.0.len()), "{}", coordinating.sent.0.len());
     ids.into_iter().for_each(|id| coordinating.vote(OTHERS[0], id, Vote::Yes(&[])));
     assert!(coordinating.site.next_outcome().is_some());
 }
