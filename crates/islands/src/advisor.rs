@@ -2,12 +2,14 @@
 //!
 //! # Model
 //! A worker's time for a transaction is the sum of
-//! - what a local one takes by itself, and more where others share the instance: a cache line was last used by one of the other `k - 1` of `k` workers with a
+//! - what a local one takes by itself, and more where others share the instance: a cache line was last used by one of the other `k - 1` of `k`
+//!   workers with a
 //!   probability of `(k - 1) / k`, and then comes from their core;
 //! - what each further instance of a multisite one takes of processors, at both ends;
 //! - the wait for votes, divided by how many transactions the worker has under way.
 //!
-//! Distances are those of the machine's nodes of memory. Where choices are skewed the workers of one instance carry out more parts than others, and all wait for
+//! Distances are those of the machine's nodes of memory. Where choices are skewed the workers of one instance carry out more parts than others, and
+//! all wait for
 //! them. Conflicts are what the measured costs have of them: that they become more where more instances hold rows for longer is left out.
 //!
 //! # Source
@@ -60,7 +62,8 @@ pub struct Prediction {
     pub throughput: f64,
 }
 
-/// Returns what is expected of an instance for each core, cache, socket, and one for the machine, in this order; sizes that are the same on this machine come once.
+/// Returns what is expected of an instance for each core, cache, socket, and one for the machine, in this order; sizes that are the same on this
+/// machine come once.
 /// `spread` says how multisite transactions spread over a number of instances.
 #[must_use]
 pub fn predict_all(
@@ -146,7 +149,8 @@ mod tests {
     use super::*;
     use crate::topology::Regular;
 
-    /// Costs in the proportions of the paper's figures 17, 18 and 27: sharing takes a good part of a local transaction, a participant more than a row.
+    /// Costs in the proportions of the paper's figures 17, 18 and 27: sharing takes a good part of a local transaction, a participant more than a
+    /// row.
     const READS: Costs = Costs { local: 10_000.0, sharing: 3_000.0, part: 8_000.0, wait: 10_000.0 };
     const UPDATES: Costs = Costs { local: 15_000.0, sharing: 4_000.0, part: 20_000.0, wait: 40_000.0 };
 

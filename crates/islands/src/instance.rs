@@ -1,6 +1,7 @@
 //! Instances: databases of their own, each with its workers, that carry out parts of transactions for each other.
 //!
-//! A worker serves its channels and its submissions by turns, and never waits while it serves one: two workers that need each other's votes both go on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
+//! A worker serves its channels and its submissions by turns, and never waits while it serves one: two workers that need each other's votes both go
+//! on. Transactions that stay within an instance need no worker: they run on its [`Database`](ensilo::Database) by whatever
 //! thread.
 
 mod aside;

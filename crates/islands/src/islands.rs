@@ -80,7 +80,8 @@ impl IslandsOptions {
         self
     }
 
-    /// Sets the options that each instance's database is opened with, by default none. An instance with a process of its own is opened with those that it
+    /// Sets the options that each instance's database is opened with, by default none. An instance with a process of its own is opened with those
+    /// that it
     /// gives to [`run_if_instance`].
     #[must_use]
     pub fn database(mut self, options: impl Fn() -> Options + Send + Sync + 'static) -> Self {
@@ -88,8 +89,10 @@ impl IslandsOptions {
         self
     }
 
-    /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its input
-    /// is taken. An instance that dies, or does not take in within three seconds that another one has died, is started again, if it is stored in a directory, and the others go on; what it was coordinating has an
+    /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its
+    /// input
+    /// is taken. An instance that dies, or does not take in within three seconds that another one has died, is started again, if it is stored in a
+    /// directory, and the others go on; what it was coordinating has an
     /// [unknown](Outcome::Unknown) outcome. One in memory is lost for good with its rows, and parts of what it was
     /// coordinating stay [in doubt](Islands::in_doubt) elsewhere until somebody [resolves](Islands::resolve) them.
     #[must_use]
@@ -177,7 +180,8 @@ impl<P: Program> Islands<P> {
     /// Returns the database and the program of an instance in this process: a transaction that stays within it may run there by any thread, as it
     /// would without others. `None` where instances have processes of their own.
     ///
-    /// Its [`read_stale`](Database::read_stale), and its [`read`](Database::read) where others write all the time, show a moment of this instance, which may
+    /// Its [`read_stale`](Database::read_stale), and its [`read`](Database::read) where others write all the time, show a moment of this instance,
+    /// which may
     /// lie between two transactions with parts elsewhere that have happened in the other order there: [`read_all`](Self::read_all) does not.
     ///
     /// # Panics
@@ -206,8 +210,10 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict with
-    /// others is tried again, a thousand times and for five seconds; one that has waited ten times in vain, a second for a vote or half of one for what is prepared, is
+    /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict
+    /// with
+    /// others is tried again, a thousand times and for five seconds; one that has waited ten times in vain, a second for a vote or half of one for
+    /// what is prepared, is
     /// aborted for good.
     ///
     /// Transactions take turns among the workers of the instance. Each worker talks to those of its number at the other instances: what the request
@@ -225,7 +231,8 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Runs a transaction once, as [`transact`](Self::transact) does, which is more patient: each call is a transaction as young as can be, and where some wait for
+    /// Runs a transaction once, as [`transact`](Self::transact) does, which is more patient: each call is a transaction as young as can be, and
+    /// where some wait for
     /// each other the older ones go first.
     ///
     /// # Panics
@@ -284,8 +291,10 @@ impl<P: Program> Islands<P> {
         done.recv().map_err(ended)?
     }
 
-    /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that coordinates it
-    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that is dead; one that is
+    /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that
+    /// coordinates it
+    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that is dead; one that
+    /// is
     /// stopped is waited for.
     ///
     /// # Panics
@@ -302,9 +311,11 @@ impl<P: Program> Islands<P> {
         in_doubt.into_iter().flatten().collect()
     }
 
-    /// Decides at one instance about a transaction that is [in doubt](Self::in_doubt) there, in the place of its coordinator. Returns whether it was in doubt.
+    /// Decides at one instance about a transaction that is [in doubt](Self::in_doubt) there, in the place of its coordinator. Returns whether it was
+    /// in doubt.
     ///
-    /// It is for a coordinator that is lost for good. The decision is carried out at this instance alone: where others have heard, or come to, another
+    /// It is for a coordinator that is lost for good. The decision is carried out at this instance alone: where others have heard, or come to,
+    /// another
     /// one, half of the transaction has happened.
     ///
     /// # Panics
@@ -323,7 +334,8 @@ impl<P: Program> Islands<P> {
             .flat_map(move |instance| (0..workers).map(move |worker| SiteId { instance, worker }))
     }
 
-    /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns what
+    /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns
+    /// what
     /// became of them.
     ///
     /// # Errors

@@ -18,7 +18,8 @@ pub struct MeasureOptions {
     pub topology: Topology,
     /// What carries messages.
     pub channel: ChannelKind,
-    /// The program that is the process of an instance, which gets `instance` and the name of the workload as arguments; `None` for threads of this process.
+    /// The program that is the process of an instance, which gets `instance` and the name of the workload as arguments; `None` for threads of this
+    /// process.
     pub program: Option<PathBuf>,
     /// How many transactions each worker has under way.
     pub width: usize,
@@ -65,7 +66,8 @@ impl MeasureOptions {
         Ok(run(workload, options, |_| ())?.throughput)
     }
 
-    /// Measures what the transactions of a workload cost: local ones, all of them at one instance, and multisite ones at two. The machine has two cores at least.
+    /// Measures what the transactions of a workload cost: local ones, all of them at one instance, and multisite ones at two. The machine has two
+    /// cores at least.
     ///
     /// # Errors
     /// [`RunError`].

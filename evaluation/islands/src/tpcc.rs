@@ -34,7 +34,8 @@ pub struct TpccIslandsOptions {
     pub scale: Scale,
     /// The shares of the transaction types.
     pub mix: Mix,
-    /// How many of a hundred orders and payments have to do with another warehouse; `None` for what the specification says: one item of a hundred, and
+    /// How many of a hundred orders and payments have to do with another warehouse; `None` for what the specification says: one item of a hundred,
+    /// and
     /// 15 payments of a hundred.
     pub multisite_percent: Option<u8>,
 }

@@ -66,7 +66,8 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
     Ok(())
 }
 
-/// One that keeps others waiting stands in the queue behind an older one, and what it waits for goes to one that is older than it. Nobody has waited for long.
+/// One that keeps others waiting stands in the queue behind an older one, and what it waits for goes to one that is older than it. Nobody has waited
+/// for long.
 ///
 /// # Errors
 /// It waits all the same, or something is wrong with the run.

@@ -1,4 +1,5 @@
-//! The rows of a simulated instance: each key says which transaction has written it last. They are found again in a log, whose end a crash may cut off.
+//! The rows of a simulated instance: each key says which transaction has written it last. They are found again in a log, whose end a crash may cut
+//! off.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,10 +2,11 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use ensilo_engine::{Direction, Engine};
-use ensilo_row::{KeyBuf, RowBuf, Words as _};
+use ensilo_engine::{Direction, Engine, ReadOf};
+use ensilo_row::{KeyBuf, Words as _};
 
 use super::DynamicTable;
+use crate::error::WrongType;
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::table::{Bounds, ByIndex, ScanRange};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
@@ -59,10 +60,8 @@ impl<E: Engine> EncodedTable<'_, E> {
     /// # Errors
     /// As [`DynamicTable::insert`]; [`Error::WrongType`] when the bytes are no row of the table.
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
-        self.check(key, row)?;
         tx.statement(|inner| {
-            self.0.core.check(inner.local)?;
-            let key = take_in(inner, key, row);
+            let key = self.take_in(inner, key, row)?;
             self.0.insert_encoded(inner, &key)
         })
     }
@@ -72,10 +71,8 @@ impl<E: Engine> EncodedTable<'_, E> {
     /// # Errors
     /// As [`DynamicTable::upsert`]; [`Error::WrongType`] when the bytes are no row of the table.
     pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
-        self.check(key, row)?;
         tx.statement(|inner| {
-            self.0.core.check(inner.local)?;
-            let key = take_in(inner, key, row);
+            let key = self.take_in(inner, key, row)?;
             match self.0.find(inner, &key)? {
                 Some(found) => self.0.replace_found(inner, &key, found),
                 None => self.0.insert_encoded(inner, &key),
@@ -88,10 +85,8 @@ impl<E: Engine> EncodedTable<'_, E> {
     /// # Errors
     /// As [`DynamicTable::replace`]; [`Error::WrongType`] when the bytes are no row of the table.
     pub fn replace<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
-        self.check(key, row)?;
         tx.statement(|inner| {
-            self.0.core.check(inner.local)?;
-            let key = take_in(inner, key, row);
+            let key = self.take_in(inner, key, row)?;
             let found = self.0.find_existing(inner, &key)?;
             self.0.replace_found(inner, &key, found)
         })
@@ -142,17 +137,19 @@ impl<E: Engine> EncodedTable<'_, E> {
         })
     }
 
-    fn check(&self, key: &[u8], row: &[u8]) -> Result<()> {
-        let (schema, mut values, mut buf) = (&self.0.core.schema, Vec::new(), RowBuf::new());
-        buf.set_bytes(row);
-        let too_long = key_of_bytes(key).check_len().and_then(|()| buf.check_len());
-        too_long.map_err(|error| self.0.refused(error))?;
-        schema.decode_key(key, &mut values).and_then(|()| schema.decode_row(key, &buf, &mut values)).map_err(
-            |_| {
-                let problem = "the bytes are no row of the table".to_owned();
-                Error::WrongType(crate::error::WrongType::new("", problem))
-            },
-        )
+    /// Makes the row the one that is to be written, and returns its key.
+    fn take_in(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &[u8], row: &[u8]) -> Result<KeyBuf> {
+        let (core, local) = (&self.0.core, &mut *inner.local);
+        core.check(local)?;
+        let key = key_of_bytes(key);
+        local.row.set_bytes(row);
+        key.check_len().and_then(|()| local.row.check_len()).map_err(|error| self.0.refused(error))?;
+        let (schema, mut values) = (&core.schema, Vec::new());
+        let decoded = schema.decode_key(key.as_bytes(), &mut values);
+        match decoded.and_then(|()| schema.decode_row(key.as_bytes(), &local.row, &mut values)) {
+            Ok(()) => Ok(key),
+            Err(_) => Err(Error::WrongType(WrongType::new("", "the bytes are no row of the table"))),
+        }
     }
 }
 
@@ -165,12 +162,6 @@ impl EncodedScan<'_> {
             limit: self.limit,
         }
     }
-}
-
-/// Makes the row the one that is to be written, and returns its key.
-fn take_in<Raw: ensilo_engine::Read>(inner: &mut Inner<'_, Raw>, key: &[u8], row: &[u8]) -> KeyBuf {
-    inner.local.row.set_bytes(row);
-    key_of_bytes(key)
 }
 
 fn bytes_of(row: &RowWords<'_>) -> Vec<u8> {

@@ -1,13 +1,15 @@
 //! How many transactions with parts elsewhere a site has under way at a time.
 //!
-//! Where many want the same few rows, each holds some while it waits for others, and gives up for older ones: the more are under way, the fewer commit. So those
-//! that are begun while too many are under way wait until some have ended, the oldest ones first. How many are too many is found out: each that commits lets
+//! Where many want the same few rows, each holds some while it waits for others, and gives up for older ones: the more are under way, the fewer
+//! commit. So those
+//! that are begun while too many are under way wait until some have ended, the oldest ones first. How many are too many is found out: each that
+//! commits lets
 //! a part of one more through, and each that is in conflict a fifth less.
 
 use std::collections::BTreeMap;
 
 use super::ages::Age;
-use super::coordinator::Request;
+use super::request::Request;
 
 /// Where nothing is in conflict nobody waits.
 const LIMIT_MAX: f64 = 4096.0;

@@ -3,62 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::admission::Admission;
 use super::ages::{Age, Ages};
 use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
+use super::request::{Outcome, Request};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Failed, OwnPart, PartStore, Participants};
+use super::store::{Failed, OwnPart, PartStore};
 use super::unstored::Unstored;
+use super::voted::Voted;
 
 /// How often a decision is tried, where the coordinator's own part is in conflict with others: those who have voted need not vote again.
 const DECISION_ATTEMPTS_MAX: u32 = 3;
-
-/// A transaction that is to commit, with its parts. Each has [`PART_BYTES_MAX`] bytes at most.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// The open transaction that is to commit instead of parts, which are empty then.
-    open: Option<OpenId>,
-    /// What it does at the coordinator's instance, if anything: last, and with what the others have returned.
-    pub local: Option<Vec<u8>>,
-    /// What it does elsewhere, one part for each site.
-    pub remote: Vec<(SiteId, Vec<u8>)>,
-}
-
-impl Request {
-    /// Returns a transaction whose parts are known beforehand: what it does at the coordinator's instance, and elsewhere.
-    #[must_use]
-    pub fn new(local: Option<Vec<u8>>, remote: Vec<(SiteId, Vec<u8>)>) -> Self {
-        Request { open: None, local, remote }
-    }
-
-    /// Returns what commits an open transaction, which is open at the coordinator and at these sites.
-    pub(crate) fn ending(open: OpenId, others: impl IntoIterator<Item = SiteId>) -> Self {
-        let remote = others.into_iter().map(|site| (site, Vec::new())).collect();
-        Request { open: Some(open), local: Some(Vec::new()), remote }
-    }
-}
-
-/// What has become of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    /// It has committed and is stored, with everything that it has read.
-    Committed {
-        /// What the coordinator's own part has returned.
-        local: Option<Vec<u8>>,
-        /// What the others have returned, in the order in which they have voted.
-        remote: Vec<(SiteId, Vec<u8>)>,
-    },
-    /// It has changed nothing.
-    Aborted(Refusal),
-    /// Its coordinator has ended before it answered: it has committed everywhere, or will, or has changed nothing, which only the rows tell. It is
-    /// one of these, in all instances, before anything else that depends on it gets an answer.
-    Unknown(String),
-}
 
 /// What is known of a participant.
 #[derive(Debug, Default)]
@@ -82,7 +40,8 @@ struct Coordinated {
 enum Stage {
     /// Votes are missing, or the coordinator's own part waits for what is prepared. Nothing is decided: it becomes `Deciding`, or is aborted.
     Voting { age: Age, own: Own, missing: Vec<SiteId>, voted: Voted },
-    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is aborted,
+    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is
+    /// aborted,
     /// or `Decided`, as the disk has it.
     Deciding { local: Option<Vec<u8>>, voted: Voted },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
@@ -94,14 +53,6 @@ enum Stage {
 struct Own {
     open: Option<OpenId>,
     part: Option<Vec<u8>>,
-}
-
-/// Those who have voted to commit.
-#[derive(Debug, Default)]
-struct Voted {
-    writers: Vec<SiteId>,
-    readers: Vec<SiteId>,
-    replies: Vec<(SiteId, Vec<u8>)>,
 }
 
 /// See the module's documentation.
@@ -539,32 +490,6 @@ impl Own {
     /// Returns whether one that is refused so may wait for what is in its way. What was open has ended.
     fn may_wait(&self, refusal: &Refusal) -> bool {
         refusal.reason == RefusalReason::Held && self.open.is_none()
-    }
-}
-
-impl Voted {
-    fn note(&mut self, site: SiteId, vote: Vote<'_>) -> Result<(), Refusal> {
-        let reply = match vote {
-            Vote::Yes(reply) => {
-                self.writers.push(site);
-                reply
-            }
-            Vote::ReadOnly(reply) => {
-                self.readers.push(site);
-                reply
-            }
-            Vote::No(refusal) => return Err(refusal),
-        };
-        self.replies.push((site, reply.to_vec()));
-        Ok(())
-    }
-
-    fn participants(&self) -> Participants<'_> {
-        Participants { writers: &self.writers, readers: &self.readers }
-    }
-
-    fn all(&self) -> Vec<SiteId> {
-        [&self.writers[..], &self.readers[..]].concat()
     }
 }
 

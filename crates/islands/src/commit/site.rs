@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::ages::{Age, Ages};
-use super::coordinator::{Coordinator, Outcome, Request};
+use super::coordinator::Coordinator;
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message};
 use super::participant::{NewPart, Participant};
 use super::queue::Queue;
+use super::request::{Outcome, Request};
 use super::store::{Failed, PartStore};
 
 /// The most bytes that a part may have, and what it returns: a message with it fits into one of a channel.
@@ -39,7 +40,8 @@ pub struct Site<S: PartStore> {
 }
 
 impl<S: PartStore> Site<S> {
-    /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again; and half as long for
+    /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again; and half as
+    /// long for
     /// what is prepared. `ages` are those of the instance.
     #[must_use]
     pub fn new(own: SiteId, incarnation: u32, ages: Ages, wait: Duration) -> Self {
@@ -70,21 +72,24 @@ impl<S: PartStore> Site<S> {
         self.participant.recover(&mut io, id, prepared);
     }
 
-    /// Takes in that another site has ended, and will come back with this incarnation: gives up the transactions that need what it kept in memory alone.
+    /// Takes in that another site has ended, and will come back with this incarnation: gives up the transactions that need what it kept in memory
+    /// alone.
     /// All sites have to know before it comes back.
     pub fn ended<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
         self.participant.ended(site);
         self.coordinator.ended(&mut io, site, next_incarnation);
     }
 
-    /// Takes in that another site can be reached, for the first time or again: says which incarnation this one is in, asks it for its decisions, and tells it those that
+    /// Takes in that another site can be reached, for the first time or again: says which incarnation this one is in, asks it for its decisions, and
+    /// tells it those that
     /// it may not have heard.
     pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
         self.participant.meet(&mut io, site);
         self.coordinator.meet(&mut io, site);
     }
 
-    /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later. `since` is when it was begun for the first time, by a
+    /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later. `since` is when it was begun for the first
+    /// time, by a
     /// clock that all sites share, in any unit: where transactions wait for each other the older one goes first.
     pub fn begin<B: Outbox>(&mut self, mut io: Io<'_, S, B>, request: &Request, since: u64) -> DistributedId {
         self.coordinator.begin(&mut io, &mut self.queue, (request, since))
@@ -168,7 +173,8 @@ impl<S: PartStore> Site<S> {
         self.coordinator.resume(&mut io, &mut self.queue);
     }
 
-    /// Returns whether every decision that was made here was carried out by all. While all sites are [paused](Self::pause) and this is so for each, no
+    /// Returns whether every decision that was made here was carried out by all. While all sites are [paused](Self::pause) and this is so for each,
+    /// no
     /// transaction has happened at one instance and not at another.
     #[must_use]
     pub fn has_carried_out(&self) -> bool {

@@ -68,7 +68,8 @@ pub trait PartStore {
     /// See the trait's documentation.
     type Ticket: fmt::Debug;
 
-    /// Carries a part out and prepares it; or prepares what was carried out in an open transaction, whereupon the part does not count. Where it writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
+    /// Carries a part out and prepares it; or prepares what was carried out in an open transaction, whereupon the part does not count. Where it
+    /// writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
     /// ticket is for that note, and for all that the part has read.
     ///
     /// # Errors
@@ -89,7 +90,8 @@ pub trait PartStore {
     /// Takes the note of a prepared part away, and then undoes it: nobody changes what it has read, and is found stored with the note.
     fn abort(&mut self, id: DistributedId, prepared: Self::Prepared);
 
-    /// Carries out the coordinator's own part, if there is one, and commits it with the record of the decision to commit, which names those who have to
+    /// Carries out the coordinator's own part, if there is one, and commits it with the record of the decision to commit, which names those who have
+    /// to
     /// hear of it, both or none. Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read is
     /// as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part returns.
     ///

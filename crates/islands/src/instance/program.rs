@@ -17,7 +17,8 @@ pub struct InstanceNumber {
 
 /// What an application runs at each of its instances. Each instance has one, over the part of the rows that lies there.
 pub trait Program: Send + Sync + Sized + 'static {
-    /// Opens the tables of an instance, or makes them, with the rows that they begin with. It is called once when the instance is opened, before any part is
+    /// Opens the tables of an instance, or makes them, with the rows that they begin with. It is called once when the instance is opened, before any
+    /// part is
     /// carried out, and changes no rows that were there before: parts that were prepared before a crash rely on them.
     ///
     /// # Errors
@@ -26,15 +27,18 @@ pub trait Program: Send + Sync + Sized + 'static {
 
     /// Carries out a part of a transaction, and returns what the transaction gets of it. What the bytes mean is up to the application.
     ///
-    /// It may be called several times, where something is in the way; what an earlier call has done is undone. After a crash a part that was prepared is carried out once more, with the same rows before it. It must do the same again: what it takes from
+    /// It may be called several times, where something is in the way; what an earlier call has done is undone. After a crash a part that was
+    /// prepared is carried out once more, with the same rows before it. It must do the same again: what it takes from
     /// elsewhere, such as the time or random numbers, has to stand in `part`.
     ///
     /// # Errors
     /// Those of statements are passed on. Any other one, such as [`Error::rollback`](ensilo::Error::rollback), undoes the whole transaction.
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
 
-    /// Carries out the part of the instance at which the transaction has begun. That is done when all others are prepared: `replies` are what they have
-    /// returned, in the order in which they came. By default the part is [carried out](Self::execute) like any other. It may be called several times, and
+    /// Carries out the part of the instance at which the transaction has begun. That is done when all others are prepared: `replies` are what they
+    /// have
+    /// returned, in the order in which they came. By default the part is [carried out](Self::execute) like any other. It may be called several
+    /// times, and
     /// need not do the same each time.
     ///
     /// # Errors
@@ -49,7 +53,8 @@ pub trait Program: Send + Sync + Sized + 'static {
         self.execute(tx, part)
     }
 
-    /// Reads at a consistent point of all instances, for [`Islands::read_point`](crate::Islands::read_point). What the bytes mean is up to the application.
+    /// Reads at a consistent point of all instances, for [`Islands::read_point`](crate::Islands::read_point). What the bytes mean is up to the
+    /// application.
     ///
     /// # Errors
     /// Those of statements are passed on, as any other. By default there is nothing to read.
@@ -58,7 +63,8 @@ pub trait Program: Send + Sync + Sized + 'static {
         Err(Error::rollback("the program reads nothing at a point of all instances"))
     }
 
-    /// Does what is no part of a transaction, for [`Islands::administer`](crate::Islands::administer), such as creating a table. What the bytes mean is up to the
+    /// Does what is no part of a transaction, for [`Islands::administer`](crate::Islands::administer), such as creating a table. What the bytes mean
+    /// is up to the
     /// application.
     ///
     /// # Errors

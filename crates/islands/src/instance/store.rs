@@ -132,7 +132,8 @@ impl<P: Program> InstanceStore<P> {
 
     /// Carries a part out, and undoes it when what is returned is dropped. What it inserts has its place in the index until then.
     ///
-    /// While all parts that were found are carried out so, each can be [recovered](Self::recover): none changes the nodes of the index that another one
+    /// While all parts that were found are carried out so, each can be [recovered](Self::recover): none changes the nodes of the index that another
+    /// one
     /// relies on.
     ///
     /// # Errors
@@ -229,7 +230,8 @@ impl<P: Program> InstanceStore<P> {
         Ok(PreparedPart { prepared: session.prepare()?, slot })
     }
 
-    /// Prepares what was carried out in a session and notes it; returns whether it writes, and when the note, or what a part without one has read, is stored.
+    /// Prepares what was carried out in a session and notes it; returns whether it writes, and when the note, or what a part without one has read,
+    /// is stored.
     fn prepare_and_note(
         &mut self,
         id: DistributedId,

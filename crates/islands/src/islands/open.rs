@@ -13,10 +13,13 @@ use crate::instance::{OpenPart, Program, Submission, machine_nanos, pause_before
 /// How long one waits for what is prepared.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// A transaction whose parts are carried out one after the other: each [returns](Self::execute) before the next one is known. [`Islands::begin`] begins one.
+/// A transaction whose parts are carried out one after the other: each [returns](Self::execute) before the next one is known. [`Islands::begin`]
+/// begins one.
 ///
-/// It is serializable like any other, once its [commit](Self::commit) has succeeded: what parts have returned until then need not belong together. Nothing
-/// is locked, and nobody waits for it, before that. Nothing is retried: after a [conflict](RefusalReason::may_pass) it has ended, and the caller begins another one.
+/// It is serializable like any other, once its [commit](Self::commit) has succeeded: what parts have returned until then need not belong together.
+/// Nothing
+/// is locked, and nobody waits for it, before that. Nothing is retried: after a [conflict](RefusalReason::may_pass) it has ended, and the caller
+/// begins another one.
 ///
 /// Where it has parts at one instance alone it is committed there, without messages to others.
 ///
@@ -57,7 +60,8 @@ impl<P: Program> Islands<P> {
 }
 
 impl<P: Program> OpenTransaction<'_, P> {
-    /// Has the program [carry out](Program::execute) a part at an instance, and returns what that returns. Parts at one instance see what earlier ones have
+    /// Has the program [carry out](Program::execute) a part at an instance, and returns what that returns. Parts at one instance see what earlier
+    /// ones have
     /// written there.
     ///
     /// # Errors
@@ -120,10 +124,12 @@ impl<P: Program> OpenTransaction<'_, P> {
         outcome
     }
 
-    /// Undoes the transaction, and returns whether all that its parts have returned belongs together, and is stored where instances are: otherwise nothing follows
+    /// Undoes the transaction, and returns whether all that its parts have returned belongs together, and is stored where instances are: otherwise
+    /// nothing follows
     /// from it.
     ///
-    /// Each instance validates what was read there. All of it has been read before the first one does so: if nothing of it has changed until then, it was there at
+    /// Each instance validates what was read there. All of it has been read before the first one does so: if nothing of it has changed until then,
+    /// it was there at
     /// once.
     ///
     /// # Errors

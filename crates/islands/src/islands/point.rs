@@ -28,7 +28,8 @@ pub struct PointReader<'a, P: Program> {
 impl<P: Program> Islands<P> {
     /// Fixes a point of all instances that can be read then. Everything that was answered before the call is there.
     ///
-    /// Meanwhile transactions with parts at several instances wait: a few milliseconds, or as long as it takes an instance that has died to come back.
+    /// Meanwhile transactions with parts at several instances wait: a few milliseconds, or as long as it takes an instance that has died to come
+    /// back.
     ///
     /// # Errors
     /// The point could not be fixed within ten seconds.
@@ -50,7 +51,8 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one [point](Self::read_point). Returns what each part has returned,
+    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one [point](Self::read_point). Returns what each
+    /// part has returned,
     /// in their order.
     ///
     /// # Errors

@@ -23,7 +23,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// Says that a process is an instance. Its first file is the socket to the process that has started it.
 pub(crate) const VARIABLE: &str = "ENSILO_INSTANCE";
 
-/// Runs an instance in this process, if the process was started for one by [`Islands`](crate::Islands); returns what `main` is to return then. A program
+/// Runs an instance in this process, if the process was started for one by [`Islands`](crate::Islands); returns what `main` is to return then. A
+/// program
 /// whose instances are processes calls this at the beginning of its `main`, with the options that the database of each instance is opened with:
 ///
 /// ```no_run

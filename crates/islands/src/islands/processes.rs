@@ -172,7 +172,8 @@ impl Shared {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects a client with an instance. `dead` counts the processes of the instance that the client knows to be dead: if there was no later one, the
+    /// Connects a client with an instance. `dead` counts the processes of the instance that the client knows to be dead: if there was no later one,
+    /// the
     /// instance is started again. Returns how many processes of it there were by then.
     fn reach(
         &self,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
 
 use super::error::IslandError;
-use super::partitioning::{Partitioning, Placing};
+use super::partitioning::{AnyPartitioning, Partitioning};
 use super::program::TableProgram;
 use super::reader::IslandReader;
 use super::statement::{HaveTable, to_bytes};
@@ -20,7 +20,8 @@ const RESERVED: &str = "islands_";
 
 /// Several instances with typed tables, as one database. [`IslandsOptions::open_database`] opens it.
 ///
-/// Each table is [partitioned](Partitioning) over the instances, or kept at all of them. Transactions are serializable over all instances, and stored at all of
+/// Each table is [partitioned](Partitioning) over the instances, or kept at all of them. Transactions are serializable over all instances, and
+/// stored at all of
 /// them before they are answered where instances are stored in a directory.
 ///
 /// ```
@@ -92,21 +93,23 @@ impl IslandDatabase {
     /// Opens the table that a row type describes, and makes it if it is not there.
     ///
     /// # Errors
-    /// [`IslandError::Unfit`] when it is stored with another schema or partitioning; when the partitioning does not fit the number of instances; when a unique
+    /// [`IslandError::Unfit`] when it is stored with another schema or partitioning; when the partitioning does not fit the number of instances;
+    /// when a unique
     /// index lacks a column that decides where a row is, since no instance would see all of its entries; for names that begin with `islands_`.
     /// [`IslandError::Refused`] when an instance has ended meanwhile: the same may succeed later.
     pub fn table<T: KeyedRow>(
         &self,
         partitioning: Partitioning<T::Key>,
     ) -> Result<IslandTable<T>, IslandError> {
-        let (schema, placing) = (T::schema(), partitioning.placing);
-        let problem = problem_of::<T>(schema, &placing).or_else(|| placing.problem(self.instances()));
+        let (schema, partitioning) = (T::schema(), partitioning.any);
+        let problem =
+            problem_of::<T>(schema, &partitioning).or_else(|| partitioning.problem(self.instances()));
         if let Some(problem) = problem {
             return Err(IslandError::Unfit(format!("table {}: {problem}", schema.name())));
         }
         let mut encoded = Vec::new();
         schema.encode(&mut encoded);
-        let request = to_bytes(&HaveTable { schema: encoded, placing: placing.clone() });
+        let request = to_bytes(&HaveTable { schema: encoded, partitioning: partitioning.clone() });
         for instance in 0..self.instances() {
             let had = self.islands.administer(instance, &request);
             had.map_err(|refusal| match refusal.reason.may_pass() {
@@ -114,14 +117,18 @@ impl IslandDatabase {
                 false => IslandError::Unfit(refusal.message),
             })?;
         }
-        Ok(IslandTable::new(placing, self.instances(), self.number))
+        Ok(IslandTable::new(partitioning, self.instances(), self.number))
     }
 
-    /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has no effects
-    /// outside of the database; one that has been tried a thousand times and for five seconds, or has waited ten times in vain, ends with the [refusal](IslandError::Refused) of the last attempt.
+    /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has
+    /// no effects
+    /// outside of the database; one that has been tried a thousand times and for five seconds, or has waited ten times in vain, ends with the
+    /// [refusal](IslandError::Refused) of the last attempt.
     ///
-    /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone: that takes a fraction of the time of one at several
-    /// ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among writers it would be in conflict again and again.
+    /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone: that takes a fraction of the time of one
+    /// at several
+    /// ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among writers it
+    /// would be in conflict again and again.
     ///
     /// There is no limit of time: an instance that is stopped (by `SIGSTOP`, for example) is waited for until it goes on.
     ///
@@ -130,30 +137,28 @@ impl IslandDatabase {
     /// [`IslandError::Unknown`].
     ///
     /// # Panics
-    /// When the closure does, once what it has read is known to belong together: the transaction is undone. The message of an attempt that does not count may have been printed.
+    /// When the closure does, once what it has read is known to belong together: the transaction is undone. The message of an attempt that does not
+    /// count may have been printed.
     pub fn transact<R>(
         &self,
         mut body: impl FnMut(&mut IslandTransaction<'_>) -> Result<R, IslandError>,
     ) -> Result<R, IslandError> {
-        let mut attempts = Attempts::begin();
-        loop {
-            let mut tx = self.begin_since(attempts.since);
-            let ended = match panic::catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
+        retry(|since| {
+            let mut tx = self.begin_since(since);
+            match panic::catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
                 Ok(Ok(value)) => tx.commit().map(|()| value),
                 // Where what it has read does not belong together, these do not follow from the rows.
                 Ok(Err(error)) => tx.undo().and(Err(error)),
                 Err(panicked) => tx.undo().map(|()| panic::resume_unwind(panicked)),
-            };
-            match ended {
-                Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
-                ended => return ended,
             }
-        }
+        })
     }
 
-    /// Runs a closure that reads at one consistent point of all instances, the present one, and returns what it returns. It is in conflict with nobody, however much it reads.
+    /// Runs a closure that reads at one consistent point of all instances, the present one, and returns what it returns. It is in conflict with
+    /// nobody, however much it reads.
     ///
-    /// To fix the point transactions at several instances are held up for some milliseconds: what reads a few rows does so in a [transaction](Self::transact). When an instance
+    /// To fix the point transactions at several instances are held up for some milliseconds: what reads a few rows does so in a
+    /// [transaction](Self::transact). When an instance
     /// ends meanwhile the closure is run again, at another point.
     ///
     /// # Errors
@@ -162,14 +167,10 @@ impl IslandDatabase {
         &self,
         mut body: impl FnMut(&mut IslandReader<'_>) -> Result<R, IslandError>,
     ) -> Result<R, IslandError> {
-        let mut attempts = Attempts::begin();
-        loop {
-            let read = self.islands.read_point().map_err(IslandError::Refused);
-            match read.and_then(|point| body(&mut IslandReader::new(point, self.next_home(), self.number))) {
-                Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
-                read => return read,
-            }
-        }
+        retry(|_| {
+            let point = self.islands.read_point()?;
+            body(&mut IslandReader::new(point, self.next_home(), self.number))
+        })
     }
 
     /// Begins a transaction that its caller ends. Nothing is retried.
@@ -191,15 +192,26 @@ impl IslandDatabase {
     }
 }
 
+/// Does something again as long as it is refused and may succeed. It is told when the first attempt has begun.
+fn retry<R>(mut attempt: impl FnMut(u64) -> Result<R, IslandError>) -> Result<R, IslandError> {
+    let mut attempts = Attempts::begin();
+    loop {
+        match attempt(attempts.since) {
+            Err(IslandError::Refused(refusal)) if attempts.may_go_on(refusal.reason) => {}
+            ended => return ended,
+        }
+    }
+}
+
 /// Returns why rows of this type cannot be placed so.
-fn problem_of<T: KeyedRow>(schema: &Schema, placing: &Placing) -> Option<String> {
+fn problem_of<T: KeyedRow>(schema: &Schema, partitioning: &AnyPartitioning) -> Option<String> {
     if schema.name().starts_with(RESERVED) {
         return Some(format!("names that begin with {RESERVED} are those of the instances' own tables"));
     }
     let PrimaryKey::Columns(key) = schema.primary_key() else {
         return Some("it has no primary key".to_owned());
     };
-    let placed_by = &key[..placing.columns(T::Key::PARTS)];
+    let placed_by = &key[..partitioning.columns(T::Key::PARTS)];
     let lacks = |index: &&IndexSchema| {
         let has = |column| index.parts().iter().any(|part| part.column == column);
         index.is_unique() && !placed_by.iter().all(|part| has(part.column))

@@ -11,7 +11,8 @@ use super::reader::IslandRead;
 use super::scan::IslandScan;
 use super::table::{IslandTable, encoded_key};
 
-/// A secondary index of an [`IslandTable`] over columns of the Rust types `K`. Each instance has one of its own rows: a look-up asks all of them, unless the table
+/// A secondary index of an [`IslandTable`] over columns of the Rust types `K`. Each instance has one of its own rows: a look-up asks all of them,
+/// unless the table
 /// is replicated.
 pub struct IslandIndex<'t, T: KeyedRow, K: Key> {
     table: &'t IslandTable<T>,

@@ -1,6 +1,7 @@
 //! Which instance has which rows of a table.
 //!
-//! Rows are placed by the first columns of their primary key, as the key's bytes have them. They have the order of the values, and no value is encoded as the
+//! Rows are placed by the first columns of their primary key, as the key's bytes have them. They have the order of the values, and no value is
+//! encoded as the
 //! beginning of another one (see `ensilo_row`'s keys): so where the columns end is found from the front.
 
 use std::fmt;
@@ -20,13 +21,13 @@ use super::statement::Range;
 /// another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partitioning<K> {
-    pub(super) placing: Placing,
+    pub(super) any: AnyPartitioning,
     key: PhantomData<fn() -> K>,
 }
 
 /// A [`Partitioning`] of any table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Placing {
+pub(super) enum AnyPartitioning {
     /// By the hash of the first columns of the key.
     Hash { columns: u8 },
     /// Each instance but the first one has the rows from one of these keys on.
@@ -52,9 +53,11 @@ impl<K: Key> Partitioning<K> {
         Self::hash_of_first(K::PARTS.len())
     }
 
-    /// Spreads rows by a hash of the first columns of the primary key: those that have these in common are at one instance, and ranges of them are read there alone.
+    /// Spreads rows by a hash of the first columns of the primary key: those that have these in common are at one instance, and ranges of them are
+    /// read there alone.
     ///
-    /// That holds for several tables together: rows of any tables are at one instance if the values of the columns that decide are the same, and of the same types.
+    /// That holds for several tables together: rows of any tables are at one instance if the values of the columns that decide are the same, and of
+    /// the same types.
     /// So the orders of a customer, with the customer as the first column of their key, are where a customer is whose key is that column.
     ///
     /// # Panics
@@ -62,10 +65,11 @@ impl<K: Key> Partitioning<K> {
     #[must_use]
     pub fn hash_of_first(columns: usize) -> Self {
         assert!((1..=K::PARTS.len()).contains(&columns), "the key has {} columns", K::PARTS.len());
-        Self::of(Placing::Hash { columns: columns as u8 })
+        Self::of(AnyPartitioning::Hash { columns: columns as u8 })
     }
 
-    /// Gives each instance but the first one the rows from one of these beginnings of keys on, in their order, and the first one those before; so there is one
+    /// Gives each instance but the first one the rows from one of these beginnings of keys on, in their order, and the first one those before; so
+    /// there is one
     /// beginning less than instances. A beginning is a tuple of the first columns of a key: `ranges([(100,), (200,)])` for three instances.
     ///
     /// # Panics
@@ -79,35 +83,36 @@ impl<K: Key> Partitioning<K> {
         };
         let from: Vec<Vec<u8>> = beginnings.into_iter().map(encoded).collect();
         assert!(from.is_sorted_by(|first, second| first < second), "each beginning is after the one before");
-        Self::of(Placing::Ranges { from })
+        Self::of(AnyPartitioning::Ranges { from })
     }
 
-    /// Keeps every row at every instance: what is read often and written rarely. It is read at any instance, and each write is carried out at all of them.
+    /// Keeps every row at every instance: what is read often and written rarely. It is read at any instance, and each write is carried out at all of
+    /// them.
     #[must_use]
     pub fn replicated() -> Self {
-        Self::of(Placing::Replicated)
+        Self::of(AnyPartitioning::Replicated)
     }
 
-    fn of(placing: Placing) -> Self {
-        Partitioning { placing, key: PhantomData }
+    fn of(any: AnyPartitioning) -> Self {
+        Partitioning { any, key: PhantomData }
     }
 }
 
-impl fmt::Display for Placing {
+impl fmt::Display for AnyPartitioning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Placing::Hash { columns } => write!(f, "hash_of_first({columns})"),
-            Placing::Ranges { from } => write!(f, "ranges with {} beginnings", from.len()),
-            Placing::Replicated => f.write_str("replicated"),
+            AnyPartitioning::Hash { columns } => write!(f, "hash_of_first({columns})"),
+            AnyPartitioning::Ranges { from } => write!(f, "ranges with {} beginnings", from.len()),
+            AnyPartitioning::Replicated => f.write_str("replicated"),
         }
     }
 }
 
-impl Placing {
+impl AnyPartitioning {
     /// Returns what is wrong with it for so many instances.
     pub(super) fn problem(&self, instances: u16) -> Option<String> {
         match self {
-            Placing::Ranges { from } if from.len() + 1 != usize::from(instances) => Some(format!(
+            AnyPartitioning::Ranges { from } if from.len() + 1 != usize::from(instances) => Some(format!(
                 "{instances} instances need {} beginnings of ranges, and there are {}",
                 instances - 1,
                 from.len()
@@ -119,8 +124,8 @@ impl Placing {
     /// Returns how many columns of the key decide about the place of a row.
     pub(super) fn columns(&self, parts: &[KeyPart]) -> usize {
         match self {
-            Placing::Hash { columns } => usize::from(*columns),
-            Placing::Ranges { from } => {
+            AnyPartitioning::Hash { columns } => usize::from(*columns),
+            AnyPartitioning::Ranges { from } => {
                 let has = |beginning: &[u8], columns: &usize| {
                     first_columns(&parts[..*columns], beginning).is_some_and(|first| first == beginning)
                 };
@@ -128,16 +133,16 @@ impl Placing {
                     |beginning: &Vec<u8>| (0..=parts.len()).find(|columns| has(beginning, columns));
                 from.iter().filter_map(columns_of).max().unwrap_or(0)
             }
-            Placing::Replicated => 0,
+            AnyPartitioning::Replicated => 0,
         }
     }
 
     /// Returns where the row with this key is.
     pub(super) fn place_of(&self, parts: &[KeyPart], key: &[u8], instances: u16) -> Places {
         match self {
-            Placing::Replicated => Places::Everywhere,
-            Placing::Ranges { from } => Places::One(last_up_to(from, key)),
-            Placing::Hash { columns } => {
+            AnyPartitioning::Replicated => Places::Everywhere,
+            AnyPartitioning::Ranges { from } => Places::One(last_up_to(from, key)),
+            AnyPartitioning::Hash { columns } => {
                 let Some(first) = first_columns(&parts[..usize::from(*columns)], key) else {
                     unreachable!("a whole key has all its columns");
                 };
@@ -150,16 +155,16 @@ impl Placing {
     pub(super) fn places_of(&self, parts: &[KeyPart], range: &Range, instances: u16) -> Places {
         let all = Places::Several(0, instances - 1);
         match self {
-            Placing::Replicated => Places::Everywhere,
+            AnyPartitioning::Replicated => Places::Everywhere,
             _ if range.index.is_some() => all,
-            Placing::Ranges { from } => {
+            AnyPartitioning::Ranges { from } => {
                 let first = key_of(&range.low).map_or(0, |low| last_up_to(from, low));
                 let last = key_of(&range.high).map_or(instances - 1, |high| {
                     if range.of_prefixes { last_of_prefix(from, high) } else { last_up_to(from, high) }
                 });
                 if first >= last { Places::One(first) } else { Places::Several(first, last) }
             }
-            Placing::Hash { columns } => {
+            AnyPartitioning::Hash { columns } => {
                 let first = |end| first_columns(&parts[..usize::from(*columns)], key_of(end)?);
                 match (first(&range.low), first(&range.high)) {
                     // Whatever lies between keys with the same beginning has it as well.
@@ -263,14 +268,14 @@ mod tests {
             beginnings.sort_unstable();
             beginnings.dedup();
             let instances = beginnings.len() as u16 + 1;
-            for placing in [Partitioning::<(u8, u8)>::ranges(beginnings).placing, Partitioning::<(u8, u8)>::hash_of_first(columns).placing] {
-                let place = placing.place_of(<(u8, u8)>::PARTS, &encoded(&key), instances);
+            for partitioning in [Partitioning::<(u8, u8)>::ranges(beginnings).any, Partitioning::<(u8, u8)>::hash_of_first(columns).any] {
+                let place = partitioning.place_of(<(u8, u8)>::PARTS, &encoded(&key), instances);
                 let Places::One(place) = place else { panic!("{place:?}") };
                 for of_prefixes in [false, true] {
                     let (low, high) = if of_prefixes { (vec![low.0], vec![high.0]) } else { (encoded(&low), encoded(&high)) };
                     let is_within = encoded(&key) >= low && (encoded(&key) <= high || of_prefixes && encoded(&key).starts_with(&high));
                     let range = Range { index: None, low: Bound::Included(low), high: Bound::Included(high), of_prefixes, is_reverse: false, limit: 1 };
-                    let has = match placing.places_of(<(u8, u8)>::PARTS, &range, instances) {
+                    let has = match partitioning.places_of(<(u8, u8)>::PARTS, &range, instances) {
                         Places::One(one) => one == place,
                         Places::Several(first, last) => (first..=last).contains(&place),
                         Places::Everywhere => false,

@@ -8,7 +8,7 @@ use ensilo::encoded::EncodedScan;
 use ensilo::row::{Column, Schema};
 use ensilo::{Database, DynamicTable, Error, ReadTransaction, Result, Row, Snapshot, Table, Transaction};
 
-use super::partitioning::Placing;
+use super::partitioning::AnyPartitioning;
 use super::statement::{Answer, EncodedRow, HaveTable, Range, Statement, Writing, from_bytes, to_bytes};
 use crate::instance::{InstanceNumber, Program};
 
@@ -18,11 +18,12 @@ use crate::instance::{InstanceNumber, Program};
 struct TableNote {
     #[row(key)]
     name: String,
-    /// A [`Placing`] as a message has it.
-    placing: Vec<u8>,
+    /// A [`AnyPartitioning`] as a message has it.
+    partitioning: Vec<u8>,
 }
 
-/// The tables of an instance: what the instances of an [`IslandDatabase`](super::IslandDatabase) run. A program whose instances are processes gives it to
+/// The tables of an instance: what the instances of an [`IslandDatabase`](super::IslandDatabase) run. A program whose instances are processes gives
+/// it to
 /// [`run_if_instance`](crate::run_if_instance).
 pub struct TableProgram {
     notes: Table<TableNote>,
@@ -59,28 +60,29 @@ impl Program for TableProgram {
     }
 
     fn administer(&self, request: &[u8]) -> Result<Vec<u8>> {
-        let HaveTable { schema, placing } = from_bytes(request)?;
+        let HaveTable { schema, partitioning } = from_bytes(request)?;
         let schema = Schema::decode(&schema).map_err(|error| Error::rollback(error.to_string()))?;
         match self.db.create_dynamic_table(schema.clone()) {
             Err(Error::TableExists(_)) => check_same(&self.db.schema(schema.name())?, &schema)?,
             created => drop(created?),
         }
-        // Behind that: what cannot be made leaves nothing. A table has no rows before its placing is noted at every instance.
-        self.note_placing(schema.name(), &placing)?;
+        // Behind that: what cannot be made leaves nothing. A table has no rows before its partitioning is noted at every instance.
+        self.note_partitioning(schema.name(), &partitioning)?;
         Ok(Vec::new())
     }
 }
 
 impl TableProgram {
-    fn note_placing(&self, table: &str, placing: &Placing) -> Result<()> {
-        let note = TableNote { name: table.to_owned(), placing: to_bytes(placing) };
+    fn note_partitioning(&self, table: &str, partitioning: &AnyPartitioning) -> Result<()> {
+        let note = TableNote { name: table.to_owned(), partitioning: to_bytes(partitioning) };
         self.db.transact(|tx| match self.notes.get(tx, note.name.clone())? {
             None => self.notes.upsert(tx, &note),
-            Some(stored) if stored.placing == note.placing => Ok(()),
+            Some(stored) if stored.partitioning == note.partitioning => Ok(()),
             Some(stored) => {
-                let stored: Placing = from_bytes(&stored.placing)?;
-                let problem =
-                    format!("table {table} is stored with another partitioning: {stored}, not {placing}");
+                let stored: AnyPartitioning = from_bytes(&stored.partitioning)?;
+                let problem = format!(
+                    "table {table} is stored with another partitioning: {stored}, not {partitioning}"
+                );
                 Err(Error::rollback(problem))
             }
         })

@@ -6,7 +6,8 @@ use super::program::TableProgram;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
 use crate::islands::PointReader;
 
-/// What the rows of an [`IslandTable`](super::IslandTable) can be read in: an [`IslandTransaction`](super::IslandTransaction), or an [`IslandReader`].
+/// What the rows of an [`IslandTable`](super::IslandTable) can be read in: an [`IslandTransaction`](super::IslandTransaction), or an
+/// [`IslandReader`].
 ///
 /// Sealed: implemented by these alone.
 pub trait IslandRead: sealed::Sealed {}

@@ -97,8 +97,8 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
 
     /// Returns the first and the last instance that is asked.
     fn places(&self, home: u16) -> (u16, u16) {
-        let (placing, instances) = self.table.placing();
-        match placing.places_of(T::Key::PARTS, &self.range, instances) {
+        let (partitioning, instances) = self.table.partitioning();
+        match partitioning.places_of(T::Key::PARTS, &self.range, instances) {
             Places::One(instance) => (instance, instance),
             Places::Several(first, last) => (first, last),
             Places::Everywhere => (home, home),

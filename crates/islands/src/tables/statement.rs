@@ -6,7 +6,7 @@ use ensilo::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::partitioning::Placing;
+use super::partitioning::AnyPartitioning;
 
 /// A row as bytes: its primary key, and what is not in that.
 pub(super) type EncodedRow = (Vec<u8>, Vec<u8>);
@@ -80,7 +80,7 @@ pub(super) enum Answer {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HaveTable {
     pub(super) schema: Vec<u8>,
-    pub(super) placing: Placing,
+    pub(super) partitioning: AnyPartitioning,
 }
 
 pub(super) fn to_bytes(message: &impl Serialize) -> Vec<u8> {

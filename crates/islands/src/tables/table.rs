@@ -11,7 +11,7 @@ use ensilo::row::{Key, KeyBuf, KeyPrefix, KeyedRow, RowBuf};
 use super::database::DatabaseNumber;
 use super::error::IslandError;
 use super::index::IslandIndex;
-use super::partitioning::{Places, Placing};
+use super::partitioning::{AnyPartitioning, Places};
 use super::reader::IslandRead;
 use super::scan::IslandScan;
 use super::statement::{Answer, EncodedRow, Statement, Writing};
@@ -24,17 +24,18 @@ use crate::commit::RefusalReason;
 /// [`Table`](ensilo::Table) has, there are no single columns, queues, watches or row ids here, and no request for them.
 ///
 /// # Errors
-/// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended, and [`IslandError::Unfit`] in a transaction of another database.
+/// Every statement may return [`IslandError::Refused`], whereupon the transaction has ended, and [`IslandError::Unfit`] in a transaction of another
+/// database.
 pub struct IslandTable<T: KeyedRow> {
-    placing: Placing,
+    partitioning: AnyPartitioning,
     instances: u16,
     database: DatabaseNumber,
     rows: PhantomData<fn() -> T>,
 }
 
 impl<T: KeyedRow> IslandTable<T> {
-    pub(super) fn new(placing: Placing, instances: u16, database: DatabaseNumber) -> Self {
-        IslandTable { placing, instances, database, rows: PhantomData }
+    pub(super) fn new(partitioning: AnyPartitioning, instances: u16, database: DatabaseNumber) -> Self {
+        IslandTable { partitioning, instances, database, rows: PhantomData }
     }
 
     /// Returns the row with this primary key, or `None`.
@@ -122,7 +123,8 @@ impl<T: KeyedRow> IslandTable<T> {
     /// Reads the row with this primary key, and writes what `change` makes of it.
     ///
     /// # Errors
-    /// See [`IslandTable`]; [`IslandError::MissingRow`]; [`IslandError::DuplicateKey`] for a unique index; [`IslandError::Unfit`] when the primary key was changed.
+    /// See [`IslandTable`]; [`IslandError::MissingRow`]; [`IslandError::DuplicateKey`] for a unique index; [`IslandError::Unfit`] when the primary
+    /// key was changed.
     pub fn update(
         &self,
         tx: &mut IslandTransaction<'_>,
@@ -166,7 +168,7 @@ impl<T: KeyedRow> IslandTable<T> {
 
     /// Returns the instance that has the row with this primary key, also where there is none yet; `None` if every instance has it.
     pub fn instance_of(&self, key: impl Borrow<T::Key>) -> Option<u16> {
-        match self.placing.place_of(T::Key::PARTS, &encoded_key(key.borrow()), self.instances) {
+        match self.partitioning.place_of(T::Key::PARTS, &encoded_key(key.borrow()), self.instances) {
             Places::One(instance) => Some(instance),
             Places::Several(..) | Places::Everywhere => None,
         }
@@ -243,7 +245,7 @@ impl<T: KeyedRow> IslandTable<T> {
 
     /// Returns the instances at which the row with this key is written.
     fn writers(&self, key: &[u8]) -> std::ops::RangeInclusive<u16> {
-        match self.placing.place_of(T::Key::PARTS, key, self.instances) {
+        match self.partitioning.place_of(T::Key::PARTS, key, self.instances) {
             Places::One(instance) => instance..=instance,
             Places::Several(first, last) => first..=last,
             Places::Everywhere => 0..=self.instances - 1,
@@ -267,8 +269,8 @@ impl<T: KeyedRow> IslandTable<T> {
         T::schema().name().to_owned()
     }
 
-    pub(super) fn placing(&self) -> (&Placing, u16) {
-        (&self.placing, self.instances)
+    pub(super) fn partitioning(&self) -> (&AnyPartitioning, u16) {
+        (&self.partitioning, self.instances)
     }
 }
 
@@ -303,7 +305,7 @@ pub(super) fn decoded<T: KeyedRow>(key: &T::Key, row: &[u8]) -> Result<T, Island
 
 impl<T: KeyedRow> Clone for IslandTable<T> {
     fn clone(&self) -> Self {
-        IslandTable::new(self.placing.clone(), self.instances, self.database)
+        IslandTable::new(self.partitioning.clone(), self.instances, self.database)
     }
 }
 
@@ -311,7 +313,7 @@ impl<T: KeyedRow> fmt::Debug for IslandTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IslandTable")
             .field("name", &T::schema().name())
-            .field("placing", &self.placing)
+            .field("partitioning", &self.partitioning)
             .finish()
     }
 }

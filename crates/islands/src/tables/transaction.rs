@@ -9,9 +9,11 @@ use super::statement::{Answer, Statement, from_bytes, to_bytes};
 use crate::commit::{Outcome, Refusal, RefusalReason};
 use crate::islands::OpenTransaction;
 
-/// A serializable transaction on an [`IslandDatabase`](super::IslandDatabase), to be passed to the methods of [`IslandTable`](super::IslandTable) and others.
+/// A serializable transaction on an [`IslandDatabase`](super::IslandDatabase), to be passed to the methods of [`IslandTable`](super::IslandTable)
+/// and others.
 ///
-/// It sees its own writes. What it reads belongs together once its commit has succeeded, not before. It locks nothing until then. Dropping it undoes it.
+/// It sees its own writes. What it reads belongs together once its commit has succeeded, not before. It locks nothing until then. Dropping it undoes
+/// it.
 #[derive(Debug)]
 pub struct IslandTransaction<'a> {
     open: OpenTransaction<'a, TableProgram>,

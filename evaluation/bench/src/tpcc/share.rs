@@ -121,7 +121,8 @@ impl TpccShare {
         load::tasks_of(options, has)
     }
 
-    /// Carries out one of the tasks that fill the database. However many databases there are, they make the same rows together, but for the items, which
+    /// Carries out one of the tasks that fill the database. However many databases there are, they make the same rows together, but for the items,
+    /// which
     /// each has.
     ///
     /// # Errors

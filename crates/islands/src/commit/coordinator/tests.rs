@@ -1,5 +1,5 @@
 use super::super::site::Site;
-use super::super::store::Voting;
+use super::super::store::{Participants, Voting};
 use super::*;
 
 /// Rows that nobody is in conflict about.
