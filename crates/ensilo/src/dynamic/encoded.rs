@@ -169,3 +169,52 @@ fn bytes_of(row: &RowWords<'_>) -> Vec<u8> {
     row.copy_bytes(0, &mut bytes);
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Database, Row, Value};
+
+    #[derive(Debug, PartialEq, Row)]
+    #[row(table = "city", index(name = "by_people", columns(people)))]
+    struct City {
+        #[row(key)]
+        id: u16,
+        people: u64,
+        name: String,
+    }
+
+    #[test]
+    fn bytes_are_the_rows_that_others_see_and_anything_else_is_refused() {
+        let db = Database::in_memory().unwrap();
+        let cities = db.create_table::<City>().unwrap();
+        let dynamic = db.open_dynamic_table("city").unwrap();
+        let ulm = City { id: 7, people: 129_942, name: "Ulm".to_owned() };
+        let bytes = db
+            .transact(|tx| {
+                cities.insert(tx, &ulm)?;
+                Ok(dynamic.encoded().get(tx, &[0, 7])?.unwrap())
+            })
+            .unwrap();
+        db.transact(|tx| {
+            let encoded = dynamic.encoded();
+            for (key, row) in
+                [(&[0][..], &bytes[..]), (&[0, 8, 0], &bytes), (&[0, 8], &bytes[..3]), (&[0, 8], &[])]
+            {
+                for refused in [encoded.insert(tx, key, row), encoded.upsert(tx, key, row)] {
+                    assert!(matches!(refused, Err(Error::WrongType(_))), "{refused:?}");
+                }
+            }
+            assert!(matches!(encoded.replace(tx, &[0, 8], &bytes), Err(Error::MissingRow(_))));
+            encoded.insert(tx, &[0, 8], &bytes)?;
+            assert!(matches!(encoded.insert(tx, &[0, 8], &bytes), Err(Error::DuplicateKey(_))));
+            assert!(encoded.delete(tx, &[0, 7])? && !encoded.delete(tx, &[0, 7])?);
+            Ok(())
+        })
+        .unwrap();
+        let all = db.transact(|tx| cities.scan().collect(tx)).unwrap();
+        assert_eq!(all, [(8, City { id: 8, ..ulm })]);
+        let by_people = db.transact(|tx| dynamic.scan().by_index("by_people")?.collect(tx)).unwrap();
+        assert_eq!(by_people[0][0], Value::Unsigned(8));
+    }
+}
