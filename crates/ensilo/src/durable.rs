@@ -6,6 +6,7 @@
 mod backup;
 mod checkpointer;
 mod condition;
+mod group;
 mod kept_room;
 pub(crate) mod open;
 mod options;
@@ -26,6 +27,7 @@ pub use backup::Backup;
 pub use checkpointer::Checkpoint;
 pub(crate) use condition::EventHook;
 pub use condition::{Degraded, DegradedReason, Event};
+pub use group::GroupMember;
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;
 pub use progress::RecoveryProgress;
@@ -73,6 +75,10 @@ impl Durable {
     /// All jobs have ended, but for those that were not to be waited for.
     pub(crate) fn close<E: Engine>(&self, engine: &E, panics: &mut FirstPanic) -> Result<()> {
         self.give_up_checkpoints();
+        if self.log.is_held() {
+            // Nobody releases what a checkpoint may wait for.
+            self.log.end_held_waits();
+        }
         let thread = lock(&self.thread).take();
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
         // What a panic has left half done, in records or files, is not built upon: the log has everything.
@@ -98,7 +104,7 @@ impl Durable {
             let statistics = engine.statistics();
             self.backlog.is_worth_waiting(statistics.memory.live_bytes + statistics.cold.row_bytes)
         };
-        if self.log.failure().is_some() {
+        if self.log.failure().is_some() || self.log.is_held() {
             Ok(())
         } else if self.makes_last_checkpoint {
             self.checkpointer.make_last(engine, &self.log)

@@ -189,6 +189,13 @@ pub mod encoded {
     pub use crate::dynamic::{EncodedScan, EncodedTable};
 }
 
+/// Several databases that are durable together, for crates of this workspace that make one of them. It changes without
+/// notice.
+#[doc(hidden)]
+pub mod group {
+    pub use crate::durable::GroupMember;
+}
+
 /// What rows, keys, schemas and values are, beyond what most programs name.
 ///
 /// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and

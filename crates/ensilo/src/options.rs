@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo_engine::EngineOptions;
+use ensilo_epoch::Epoch;
 use ensilo_log::Compression;
 
 use crate::durability::Durability;
@@ -330,6 +331,13 @@ impl Options {
     /// ```
     pub fn answer_while_loading(mut self, answer: bool) -> Self {
         self.answer_while_loading = answer;
+        self
+    }
+
+    /// Gives up what was committed after an epoch, at the opening; see [`group`](crate::group).
+    #[doc(hidden)]
+    pub fn give_up_after(mut self, epoch: u64) -> Self {
+        self.durable.give_up_after = Some(Epoch::new(epoch));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ensilo_epoch::Epoch;
 use ensilo_log::Compression;
 
 /// What [`Options`](crate::Options) say about log and checkpoints.
@@ -16,6 +17,8 @@ pub(crate) struct DurableOptions {
     pub(crate) logs_operations: bool,
     pub(crate) checkpoint: CheckpointOptions,
     pub(crate) recovery_threads: usize,
+    /// What was committed after this epoch is given up at the opening.
+    pub(crate) give_up_after: Option<Epoch>,
 }
 
 /// When checkpoints are made, and how fast.
@@ -65,6 +68,7 @@ impl Default for DurableOptions {
                 at_close: false,
             },
             recovery_threads: threads,
+            give_up_after: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod events;
 mod failures;
 mod full_disk;
 mod futures;
+mod groups;
 mod openings;
 mod read_only;
 mod reads;

@@ -186,6 +186,24 @@ impl Found {
         self.database.as_ref().is_none_or(|(_, survey)| survey.chains.iter().all(|chain| chain.is_closed))
     }
 
+    /// Gives up what was committed after `epoch`, although it is stored, unless a checkpoint has it: replay brings back
+    /// nothing after it, and it is void for good once the next generation has begun.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] when not everything up to there is stored.
+    pub fn give_up_after(&mut self, epoch: Epoch) -> Result<(), OpenError> {
+        let stored = self.durable_epoch().unwrap_or_default();
+        let Some((manifest, survey)) = &mut self.database else { return Ok(()) };
+        if manifest.counted_to(stored) < manifest.counted_to(epoch) {
+            return Err(OpenError::Refused(format!(
+                "everything up to epoch {epoch} was stored once, and what is found reaches up to epoch {stored}"
+            )));
+        }
+        let end = manifest.checkpoint_end().unwrap_or_default();
+        survey.durable_epoch = stored.min(epoch.max(end));
+        Ok(())
+    }
+
     /// Takes all that was written for stored: a mistake that crash tests have to find.
     #[doc(hidden)]
     pub fn plant_replay_past_durable_epoch(&mut self) {

@@ -6,10 +6,13 @@
 //! - **I3** Every wait ends: the durable epoch and the end are read again under the lock under which they are
 //!   acted on.
 //! - **I4** Callbacks and wakers, which are the program's code, are called by threads of the log alone: a
-//!   thread of the program that has made a round leaves them to the log.
+//!   thread of the program that has made a round leaves them to the log. But [`Durable::release`] calls them.
+//! - **I5** Where answers are held back, the durable epoch is the released one at most: what is *stored* after it does
+//!   not count yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -29,6 +32,8 @@ pub type Callback = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 #[derive(Debug)]
 pub(crate) struct Durable {
     epoch: CachePadded<AtomicU64>,
+    /// Everything up to here is stored: the durable epoch, unless answers are held back.
+    stored: AtomicU64,
     marks: Monitor<Marks>,
     waiting: Monitor<Waiting>,
     /// Calls that a round's thread has left to the log.
@@ -53,12 +58,16 @@ pub(crate) struct ReadyCalls(Vec<Group>);
 struct Marks {
     /// By logger: the mark that it synced last, and the number of that round.
     loggers: Vec<(Epoch, u64)>,
+    /// The last epoch that is released, where answers are held back.
+    released: Option<Epoch>,
     has_failed: bool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     groups: BTreeMap<Epoch, Group>,
+    /// The waits for epochs to be stored, whether they are released or not.
+    of_stored: BTreeMap<Epoch, Group>,
     end: Option<LogError>,
     /// How many futures have left a waker so far: the next one's number.
     futures: u64,
@@ -77,9 +86,10 @@ struct Group {
 impl Durable {
     /// Returns the state in which everything before `first_epoch` is stored, or was never there.
     pub(crate) fn new(loggers: usize, first_epoch: Epoch) -> Durable {
-        let marks = Marks { loggers: vec![(first_epoch, 0); loggers], has_failed: false };
+        let marks = Marks { loggers: vec![(first_epoch, 0); loggers], released: None, has_failed: false };
         Durable {
             epoch: CachePadded::new(AtomicU64::new(before(first_epoch).get())),
+            stored: AtomicU64::new(before(first_epoch).get()),
             marks: Monitor::new(marks),
             waiting: Monitor::new(Waiting::default()),
             left_calls: Monitor::new(ReadyCalls::default()),
@@ -92,21 +102,61 @@ impl Durable {
         Epoch::new(self.epoch.load(Ordering::Acquire))
     }
 
+    /// Up to here everything is stored; the durable epoch may be held back behind it.
+    #[inline]
+    pub(crate) fn stored_epoch(&self) -> Epoch {
+        // Acquire: [durable].
+        Epoch::new(self.stored.load(Ordering::Acquire))
+    }
+
     /// Notes that a logger has synced all entries of its workers with an epoch before `mark`, in round
     /// `number`. Wakes the threads that wait for what is durable now.
     pub(crate) fn stored(&self, logger: usize, mark: Epoch, number: u64) -> StoredRound {
         let mut marks = self.marks.lock();
         marks.loggers[logger] = (mark, number);
-        let durable = before(marks.loggers.iter().map(|&(mark, _)| mark).min().unwrap_or(mark));
+        let stored = before(marks.loggers.iter().map(|&(mark, _)| mark).min().unwrap_or(mark));
         let is_complete = marks.loggers.iter().all(|&(_, made)| made == number);
-        let moves = durable > self.epoch() && !marks.has_failed;
+        let moves = stored > self.stored_epoch() && !marks.has_failed;
         if moves {
             // Release: [durable]. Under the lock: no logger overtakes another one, and none a failure.
-            self.epoch.store(durable.get(), Ordering::Release);
+            self.stored.store(stored.get(), Ordering::Release);
+            self.move_on(&marks);
         }
         drop(marks);
-        let calls = if moves { self.wake(durable) } else { ReadyCalls::default() };
+        let calls = if moves { self.wake() } else { ReadyCalls::default() };
         StoredRound { is_complete, calls }
+    }
+
+    /// Holds the durable epoch back where it is, until it is [released](Self::release).
+    pub(crate) fn hold(&self) {
+        let mut marks = self.marks.lock();
+        marks.released = Some(self.epoch());
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.marks.lock().released.is_some()
+    }
+
+    /// Releases what is stored up to an epoch; all, now and later, if there is none. Wakes the threads that wait for
+    /// it, and returns what is to be called.
+    pub(crate) fn release(&self, epoch: Option<Epoch>) -> ReadyCalls {
+        let mut marks = self.marks.lock();
+        marks.released = epoch;
+        if !marks.has_failed {
+            self.move_on(&marks);
+        }
+        drop(marks);
+        self.wake()
+    }
+
+    /// Moves the durable epoch up to what is stored and released.
+    fn move_on(&self, marks: &Marks) {
+        let stored = self.stored_epoch();
+        let durable = marks.released.map_or(stored, |released| stored.min(released));
+        if durable > self.epoch() {
+            // Release: [durable]. Under the lock: see `stored`.
+            self.epoch.store(durable.get(), Ordering::Release);
+        }
     }
 
     /// Returns whether all loggers have made round `number`.
@@ -139,6 +189,22 @@ impl Durable {
             return callback(result);
         }
         waiting.groups.entry(epoch).or_default().callbacks.push(callback);
+        drop(waiting);
+        wake();
+    }
+
+    /// Does what [`Durable::on_durable`] does, when `epoch` is stored, released or not.
+    pub(crate) fn on_stored(&self, epoch: Epoch, callback: Callback, wake: impl FnOnce()) {
+        let mut waiting = self.waiting.lock();
+        if self.stored_epoch() >= epoch {
+            drop(waiting);
+            return callback(Ok(()));
+        }
+        if let Some(end) = waiting.end.clone() {
+            drop(waiting);
+            return callback(Err(end));
+        }
+        waiting.of_stored.entry(epoch).or_default().callbacks.push(callback);
         drop(waiting);
         wake();
     }
@@ -192,23 +258,44 @@ impl Durable {
         drop(waker);
     }
 
-    /// Returns whether somebody waits for `epoch` or an earlier one.
+    /// Returns whether somebody waits for `epoch`, or an earlier one, to be stored.
     pub(crate) fn is_waited_for(&self, epoch: Epoch) -> bool {
-        self.waiting.lock().groups.first_key_value().is_some_and(|(first, _)| *first <= epoch)
+        let waiting = self.waiting.lock();
+        let stored = self.stored_epoch();
+        // What is stored waits for nothing but to be released.
+        let mut after = waiting.groups.range((Bound::Excluded(stored), Bound::Unbounded));
+        let first = after.next().into_iter().chain(waiting.of_stored.first_key_value());
+        first.map(|(first, _)| *first).min().is_some_and(|first| first <= epoch)
+    }
+
+    /// Returns whether somebody waits for anything.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.lock().groups.is_empty()
+    }
+
+    /// Nobody waits any more, now or later, for what is held back: they get `error`. The log goes on.
+    pub(crate) fn end_waits(&self, error: &LogError) {
+        let mut waiting = self.waiting.lock();
+        waiting.end.get_or_insert_with(|| error.clone());
+        let (groups, of_stored) =
+            (std::mem::take(&mut waiting.groups), std::mem::take(&mut waiting.of_stored));
+        drop(waiting);
+        // A logger may have moved the durable epoch and not yet come to wake these.
+        Self::answer(groups, self.epoch(), error);
+        Self::answer(of_stored, self.stored_epoch(), error);
+    }
+
+    fn answer(groups: BTreeMap<Epoch, Group>, reached: Epoch, error: &LogError) {
+        let result = |epoch| if epoch <= reached { Ok(()) } else { Err(error.clone()) };
+        groups.iter().for_each(|(&epoch, group)| group.wake_threads(&result(epoch)));
+        groups.into_iter().for_each(|(epoch, group)| group.call(&result(epoch)));
     }
 
     /// The durable epoch does not move any more. Whoever waits, now or later, for an epoch that is not
     /// durable gets `error`.
     pub(crate) fn end(&self, error: &LogError) {
         self.marks.lock().has_failed = true;
-        let mut waiting = self.waiting.lock();
-        waiting.end.get_or_insert_with(|| error.clone());
-        let groups = std::mem::take(&mut waiting.groups);
-        drop(waiting);
-        // A logger may have moved the durable epoch and not yet come to wake these.
-        let result = |epoch| if epoch <= self.epoch() { Ok(()) } else { Err(error.clone()) };
-        groups.iter().for_each(|(&epoch, group)| group.wake_threads(&result(epoch)));
-        groups.into_iter().for_each(|(epoch, group)| group.call(&result(epoch)));
+        self.end_waits(error);
     }
 
     /// Leaves calls to the log, whose thread makes them by [`Durable::call_left`]. To be called as the leader:
@@ -235,20 +322,27 @@ impl Durable {
         waiting.end.clone().map(Err)
     }
 
-    /// Wakes the threads that wait for `durable` or an earlier epoch. Returns what is to be called.
-    fn wake(&self, durable: Epoch) -> ReadyCalls {
+    /// Wakes the threads that wait for what is durable, or stored. Returns what is to be called.
+    fn wake(&self) -> ReadyCalls {
         let mut waiting = self.waiting.lock();
-        let mut ready = Vec::new();
-        while let Some(first) = waiting.groups.first_entry()
-            && *first.key() <= durable
-        {
-            ready.push(first.remove());
-        }
+        let mut ready = take_up_to(&mut waiting.groups, self.epoch());
+        ready.extend(take_up_to(&mut waiting.of_stored, self.stored_epoch()));
         drop(waiting);
         ready.iter().for_each(|group| group.wake_threads(&Ok(())));
         ready.retain(Group::has_calls);
         ReadyCalls(ready)
     }
+}
+
+/// Takes the groups out that wait for `epoch` or an earlier one.
+fn take_up_to(groups: &mut BTreeMap<Epoch, Group>, epoch: Epoch) -> Vec<Group> {
+    let mut taken = Vec::new();
+    while let Some(first) = groups.first_entry()
+        && *first.key() <= epoch
+    {
+        taken.push(first.remove());
+    }
+    taken
 }
 
 impl ReadyCalls {

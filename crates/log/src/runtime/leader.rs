@@ -79,7 +79,7 @@ impl Lead for Leader {
     fn may_lead_for(&self, epoch: Epoch) -> bool {
         let core = self.core();
         self.is_complete
-            && core.durable.epoch() < epoch
+            && core.durable.stored_epoch() < epoch
             && !core.has_failed()
             && !self.is_ending()
             && core.clock.is_by_loggers()
@@ -155,7 +155,7 @@ impl Leader {
 
     /// Returns whether everything before the global epoch is stored.
     fn is_all_durable(&self) -> bool {
-        self.core().durable.epoch().get() + 1 >= self.core().epochs.global_epoch().get()
+        self.core().durable.stored_epoch().get() + 1 >= self.core().epochs.global_epoch().get()
     }
 
     /// Returns whether the epoch may be moved on by others than the clock. At the end there is no clock.

@@ -168,6 +168,39 @@ impl Log {
         self.core.durable.on_durable(epoch, callback, || self.core.hurry_leader());
     }
 
+    /// Holds the durable epoch back where it is, whatever is stored after it, until it is [released](Log::release): what
+    /// others have to store as well counts no sooner.
+    pub fn hold(&self) {
+        self.core.durable.hold();
+    }
+
+    /// Returns whether the durable epoch is held back.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.core.durable.is_held()
+    }
+
+    /// Releases what is stored up to an epoch; with `None` everything, now and later.
+    pub fn release(&self, epoch: Option<Epoch>) {
+        self.core.durable.release(epoch).call();
+    }
+
+    /// Does what [`Log::on_durable`] does, when everything up to `epoch` is stored, released or not.
+    pub fn on_stored(&self, epoch: Epoch, callback: Callback) {
+        self.core.durable.on_stored(epoch, callback, || self.core.hurry_leader());
+    }
+
+    /// Returns whether somebody waits for an epoch to be durable.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.core.durable.has_waiting()
+    }
+
+    /// Ends the waits for what is held back, now and later, with [`LogError::Closed`]: the log is about to be closed.
+    pub fn end_held_waits(&self) {
+        self.core.durable.end_waits(&LogError::Closed);
+    }
+
     /// Polls for a [`Stored`](super::stored::Stored).
     pub(crate) fn poll_durable(
         &self,
