@@ -34,7 +34,7 @@ pub(crate) use notes::{Found, Notes};
 pub(crate) use open::OpenTransactions;
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::PointId;
-pub(crate) use store::{InstanceStore, Recovered};
+pub(crate) use store::{InstanceStore, Keeping, Recovered};
 pub(crate) use submission::{Answer, Submission, Submitter};
 pub(crate) use wake::Wake;
 pub(crate) use worker::Worker;

@@ -2,30 +2,34 @@
 
 mod attempts;
 mod control;
+mod epoch_record;
+mod epochs;
 mod local;
 mod open;
 mod point;
 mod process;
 mod processes;
 mod remote;
+mod running;
 
 use std::fmt;
 use std::io;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, mpsc};
-use std::thread;
+use std::sync::{Arc, Mutex, mpsc};
 
 use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
-use self::local::{InstanceOptions, LocalInstance};
+use self::epoch_record::EpochRecord;
+use self::epochs::{Activity, EpochCommit};
+use self::local::{InstanceOptions, StoredUnit};
 pub use self::open::OpenTransaction;
 pub use self::point::PointReader;
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
+use self::running::Running;
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
@@ -41,6 +45,21 @@ pub struct IslandsOptions {
     workers: u16,
     database: Box<dyn Fn() -> Options + Send + Sync>,
     command: Option<MakeCommand>,
+    unit: CommitUnit,
+}
+
+/// What is stored at all instances at once, or at none.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommitUnit {
+    /// A transaction: each instance stores its part before it votes, and the coordinator its decision before anybody hears of it. An instance that
+    /// dies and comes back finds the transactions that it had a part in, and the others go on meanwhile.
+    #[default]
+    Transaction,
+    /// An epoch of some milliseconds, with all transactions that have happened at any instance in it: votes and decisions wait for no disk, and locks
+    /// are held for no longer than in memory. In exchange every answer waits until all instances have stored the epoch, and if one of them dies all
+    /// end, and are opened anew, without what was not answered by then. For instances that are stored, where many transactions have parts at several.
+    Epoch,
 }
 
 impl IslandsOptions {
@@ -56,7 +75,15 @@ impl IslandsOptions {
             workers: u16::try_from(workers.max(1)).unwrap_or(u16::MAX),
             database: Box::new(Database::options),
             command: None,
+            unit: CommitUnit::Transaction,
         }
+    }
+
+    /// Sets what is stored at all instances at once, by default a transaction. It stays the same for instances that are stored.
+    #[must_use]
+    pub fn commit_unit(mut self, unit: CommitUnit) -> Self {
+        self.unit = unit;
+        self
     }
 
     /// Sets what carries messages between workers.
@@ -106,45 +133,84 @@ impl IslandsOptions {
     /// # Errors
     /// [`InstanceError`]; nothing runs then.
     pub fn open<P: Program>(mut self) -> Result<Islands<P>, InstanceError> {
-        let instances = self.instances()?;
-        let (count, workers) = (instances.len(), self.workers);
+        let record = self.open_record()?;
+        let instances = self.instances(record.as_ref())?;
+        let record = record.map(|record| Arc::new(Mutex::new(record)));
         let running = match self.command.take() {
-            Some(command) => Running::Processes(Processes::start(instances, command)?),
-            None => Running::Threads(open_in_threads(&instances, &self.database)?),
+            Some(command) => {
+                let processes = Processes::start(instances.clone(), command, record.clone())?;
+                Running::in_processes(&instances, processes)
+            }
+            None => Running::in_threads(&instances, &self.database)?,
         };
+        let running = Arc::new(running);
+        let start = |record| EpochCommit::start(Arc::clone(&running), record);
         Ok(Islands {
+            epochs: record.map(start).transpose().map_err(InstanceError::Io)?,
             running,
-            instances: count,
-            workers,
-            pauses: Mutex::new(()),
             next_worker: AtomicU32::new(0),
             next_open: AtomicU64::new(0),
             next_point: AtomicU64::new(0),
         })
     }
 
-    fn instances(&self) -> Result<Vec<InstanceOptions>, InstanceError> {
+    /// Opens the record of the epochs of all instances, if they commit by epochs.
+    fn open_record(&self) -> Result<Option<EpochRecord>, InstanceError> {
+        let refused = |message: &str| Err(InstanceError::Io(io::Error::other(message)));
+        let Some(directory) = &self.directory else {
+            return match self.unit {
+                CommitUnit::Transaction => Ok(None),
+                CommitUnit::Epoch => {
+                    refused("the unit of commit is an epoch for instances that are stored in a directory")
+                }
+            };
+        };
+        match (self.unit, EpochRecord::exists(directory)) {
+            (CommitUnit::Transaction, false) => Ok(None),
+            (CommitUnit::Transaction, true) => {
+                refused("the instances are stored with epochs as the unit of commit: open them so")
+            }
+            (CommitUnit::Epoch, false) if directory_of(directory, 0).exists() => {
+                refused("the instances are stored with transactions as the unit of commit: open them so")
+            }
+            (CommitUnit::Epoch, _) => {
+                let opened = EpochRecord::open(directory, self.plan.instances().len());
+                opened.map(Some).map_err(InstanceError::Io)
+            }
+        }
+    }
+
+    fn instances(&self, record: Option<&EpochRecord>) -> Result<Vec<InstanceOptions>, InstanceError> {
         let places = self.plan.instances();
         let Ok(instances) = u16::try_from(places.len()) else {
             return Err(InstanceError::Io(io::Error::other("there are at most 65,535 instances")));
+        };
+        let unit = |instance: u16| match record {
+            Some(record) => StoredUnit::Epoch { counts_to: record.end_of(instance.into()) },
+            None => StoredUnit::Transaction,
         };
         let of_instance = |(instance, cpus): (u16, _)| InstanceOptions {
             number: InstanceNumber { instance, instances },
             cpus,
             workers: self.workers,
             channel: self.channel,
-            directory: self.directory.as_ref().map(|all| all.join(format!("instance-{instance}"))),
+            directory: self.directory.as_ref().map(|all| directory_of(all, instance)),
+            unit: unit(instance),
         };
         Ok((0..).zip(places.iter().cloned()).map(of_instance).collect())
     }
 }
 
+fn directory_of(all: &Path, instance: u16) -> PathBuf {
+    all.join(format!("instance-{instance}"))
+}
+
 impl fmt::Debug for IslandsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let IslandsOptions { plan, channel, directory, workers, .. } = self;
+        let IslandsOptions { plan, channel, directory, workers, unit, .. } = self;
         let mut shown = f.debug_struct("IslandsOptions");
         shown.field("plan", plan).field("channel", channel).field("directory", directory);
-        shown.field("workers", workers).finish_non_exhaustive()
+        shown.field("workers", workers).field("unit", unit).finish_non_exhaustive()
     }
 }
 
@@ -153,28 +219,20 @@ impl fmt::Debug for IslandsOptions {
 /// Dropping it closes it: what was submitted ends first.
 #[derive(Debug)]
 pub struct Islands<P: Program> {
-    running: Running<P>,
-    instances: usize,
-    workers: u16,
-    /// Held while all instances pause.
-    pauses: Mutex<()>,
+    /// Ends before the instances do.
+    epochs: Option<EpochCommit>,
+    running: Arc<Running<P>>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,
     next_open: AtomicU64,
     next_point: AtomicU64,
 }
 
-#[derive(Debug)]
-enum Running<P: Program> {
-    Threads(Threads<P>),
-    Processes(Processes),
-}
-
 impl<P: Program> Islands<P> {
     /// Returns how many instances there are.
     #[must_use]
     pub fn instances(&self) -> usize {
-        self.instances
+        self.running.instances()
     }
 
     /// Returns the database and the program of an instance in this process: a transaction that stays within it may run there by any thread, as it
@@ -188,14 +246,9 @@ impl<P: Program> Islands<P> {
     /// When there is no such instance.
     #[must_use]
     pub fn local(&self, instance: u16) -> Option<(&Database, &P)> {
-        assert!(usize::from(instance) < self.instances, "there is no instance {instance}");
-        match &self.running {
-            Running::Threads(Threads(instances)) => {
-                let instance = &instances[usize::from(instance)];
-                Some((&instance.db, &*instance.program))
-            }
-            Running::Processes(_) => None,
-        }
+        assert!(usize::from(instance) < self.instances(), "there is no instance {instance}");
+        let instance = &self.running.local()?[usize::from(instance)];
+        Some((&instance.db, &*instance.program))
     }
 
     /// Returns the number of the process of an instance; `None` where instances are in this process.
@@ -204,10 +257,7 @@ impl<P: Program> Islands<P> {
     /// When there is no such instance.
     #[must_use]
     pub fn process_id(&self, instance: u16) -> Option<u32> {
-        match &self.running {
-            Running::Threads(_) => None,
-            Running::Processes(processes) => Some(processes.process_id(instance)),
-        }
+        Some(self.running.processes()?.process_id(instance))
     }
 
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict
@@ -242,7 +292,7 @@ impl<P: Program> Islands<P> {
     }
 
     fn try_transact_since(&self, instance: u16, request: &Request, since: u64) -> Outcome {
-        let is_instance = |site: &SiteId| usize::from(site.instance) < self.instances;
+        let is_instance = |site: &SiteId| usize::from(site.instance) < self.instances();
         if let Some((site, _)) = request.remote.iter().find(|(site, _)| !is_instance(site)) {
             let message = format!("there is no instance {}", site.instance);
             return Outcome::Aborted(Refusal::new(RefusalReason::Rejected, message));
@@ -256,24 +306,22 @@ impl<P: Program> Islands<P> {
     /// Returns the worker whose turn it is.
     fn take_turn(&self) -> u16 {
         // Relaxed: a matter of who does the work.
-        (self.next_worker.fetch_add(1, Ordering::Relaxed) % u32::from(self.workers)) as u16
+        (self.next_worker.fetch_add(1, Ordering::Relaxed) % u32::from(self.running.workers())) as u16
     }
 
     /// Has a site coordinate a transaction, and waits for the outcome.
     fn run(&self, coordinator: SiteId, request: Request, since: u64) -> Outcome {
+        let _activity = self.activity();
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| drop(sender.send(outcome)));
-        self.submit(coordinator, Submission::Transaction(request, since, answer));
+        self.running.submit(coordinator, Submission::Transaction(request, since, answer));
         let ended = || Outcome::Unknown("the instance has ended before it answered".to_owned());
         receiver.recv().unwrap_or_else(|_| ended())
     }
 
-    /// Returns how often each instance was started.
-    fn starts(&self) -> Vec<u32> {
-        match &self.running {
-            Running::Threads(_) => Vec::new(),
-            Running::Processes(processes) => processes.starts(),
-        }
+    /// Says that somebody waits for an answer from now on.
+    fn activity(&self) -> Option<Activity<'_>> {
+        self.epochs.as_ref().map(EpochCommit::activity)
     }
 
     /// Has the program of an instance do what is [no part of a transaction](Program::administer), and returns what that returns.
@@ -284,9 +332,10 @@ impl<P: Program> Islands<P> {
     /// # Panics
     /// When there is no such instance.
     pub fn administer(&self, instance: u16, request: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let _activity = self.activity();
         let (sender, done) = mpsc::channel();
         let answer = Box::new(move |result| drop(sender.send(result)));
-        self.submit(SiteId { instance, worker: 0 }, Submission::Administer(request.to_vec(), answer));
+        self.running.submit(SiteId { instance, worker: 0 }, Submission::Administer(request.to_vec(), answer));
         let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
         done.recv().map_err(ended)?
     }
@@ -302,10 +351,10 @@ impl<P: Program> Islands<P> {
     #[must_use]
     pub fn in_doubt(&self, instance: u16) -> Vec<DistributedId> {
         let (sender, in_doubt) = mpsc::channel();
-        for site in self.sites().filter(|site| site.instance == instance) {
+        for site in self.running.sites().filter(|site| site.instance == instance) {
             let sender = sender.clone();
             let answer = Box::new(move |ids| _ = sender.send(ids));
-            self.submit(site, Submission::InDoubt(answer));
+            self.running.submit(site, Submission::InDoubt(answer));
         }
         drop(sender);
         in_doubt.into_iter().flatten().collect()
@@ -323,15 +372,9 @@ impl<P: Program> Islands<P> {
     pub fn resolve(&self, instance: u16, id: DistributedId, decision: Decision) -> bool {
         let (sender, resolved) = mpsc::channel();
         let answer = Box::new(move |is_resolved| _ = sender.send(is_resolved));
-        let site = SiteId { instance, worker: id.coordinator.worker % self.workers };
-        self.submit(site, Submission::Resolve(id, decision, answer));
+        let site = SiteId { instance, worker: id.coordinator.worker % self.running.workers() };
+        self.running.submit(site, Submission::Resolve(id, decision, answer));
         resolved.recv().unwrap_or(false)
-    }
-
-    fn sites(&self) -> impl Iterator<Item = SiteId> {
-        let workers = self.workers;
-        (0..self.instances as u16)
-            .flat_map(move |instance| (0..workers).map(move |worker| SiteId { instance, worker }))
     }
 
     /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns
@@ -341,12 +384,13 @@ impl<P: Program> Islands<P> {
     /// # Errors
     /// That of the program, or when an instance ends.
     pub fn run_load(&self, width: usize, time: LoadTime, description: &[u8]) -> ensilo::Result<LoadReport> {
+        let _activity = self.activity();
         let (sender, made) = mpsc::channel();
-        for site in self.sites() {
+        for site in self.running.sites() {
             let load = Load { description: description.to_vec(), width, time };
             let sender = sender.clone();
             let answer = Box::new(move |made| drop(sender.send(made)));
-            self.submit(site, Submission::Load(load, answer));
+            self.running.submit(site, Submission::Load(load, answer));
         }
         drop(sender);
         let (mut all, mut workers) = (LoadReport::new(), 0);
@@ -354,62 +398,9 @@ impl<P: Program> Islands<P> {
             all.add(&made?);
             workers += 1;
         }
-        if workers < self.sites().count() {
+        if workers < self.running.sites().count() {
             return Err(ensilo::Error::rollback("an instance has ended before its load"));
         }
         Ok(all)
-    }
-
-    fn submit(&self, site: SiteId, submission: Submission) {
-        match &self.running {
-            Running::Threads(Threads(instances)) => {
-                instances[usize::from(site.instance)].submit(site.worker, submission);
-            }
-            Running::Processes(processes) => processes.submit(site, submission),
-        }
-    }
-}
-
-/// Instances in threads of this process.
-#[derive(Debug)]
-struct Threads<P: Program>(Vec<LocalInstance<P>>);
-
-fn open_in_threads<P: Program>(
-    options: &[InstanceOptions],
-    database: &dyn Fn() -> Options,
-) -> Result<Threads<P>, InstanceError> {
-    let mut threads = Threads(Vec::new());
-    for options in options {
-        threads.0.push(LocalInstance::open(options, database(), |_| ())?);
-    }
-    for (first, first_options) in options.iter().enumerate() {
-        for (second, second_options) in options.iter().enumerate().skip(first + 1) {
-            for worker in 0..first_options.workers.min(second_options.workers) {
-                link(&threads.0, (first, second), worker).map_err(InstanceError::Io)?;
-            }
-        }
-    }
-    Ok(threads)
-}
-
-/// Links the workers of this number of two instances.
-fn link<P: Program>(
-    instances: &[LocalInstance<P>],
-    (first, second): (usize, usize),
-    worker: u16,
-) -> io::Result<()> {
-    let (here, there) = UnixStream::pair()?;
-    let site = |instance: usize| SiteId { instance: instance as u16, worker };
-    thread::scope(|scope| {
-        let other = scope.spawn(|| instances[second].link(worker, site(first), there));
-        instances[first].link(worker, site(second), here)?;
-        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-impl<P: Program> Drop for Threads<P> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(LocalInstance::stop);
-        self.0.iter_mut().for_each(LocalInstance::join);
     }
 }

@@ -7,9 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bank::{ACCOUNTS, BALANCE, Bank, Part, options, site, sum_of_all, transfer};
+use bank::{ACCOUNTS, Account, BALANCE, Bank, Part, options, site, sum_of_all, transfer};
+use ensilo::Durability;
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
-use ensilo_islands::{ChannelKind, Islands, LoadTime};
+use ensilo_islands::{ChannelKind, CommitUnit, Islands, IslandsOptions, LoadTime};
+
+/// What may be stored at all instances at once.
+const UNITS: [CommitUnit; 2] = [CommitUnit::Transaction, CommitUnit::Epoch];
 
 fn balances(islands: &Islands<Bank>) -> Vec<i64> {
     let sum_at = |instance| {
@@ -109,10 +113,12 @@ fn workers_that_send_to_each_other_all_the_time_lose_and_make_no_money() {
 /// One of the rows is read by the coordinator alone, and one by a participant.
 #[test]
 fn what_a_transaction_reads_at_two_instances_belongs_together() {
-    let directory = tempfile::tempdir().unwrap();
+    let [first, second] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    let by_epochs = options(2).directory(second.path()).commit_unit(CommitUnit::Epoch);
     for (options, reads, pause) in [
         (options(2).workers(2), 1000, Duration::ZERO),
-        (options(2).directory(directory.path()), 20, Duration::from_millis(1)),
+        (options(2).directory(first.path()), 20, Duration::from_millis(1)),
+        (by_epochs.workers(2), 20, Duration::ZERO),
     ] {
         let islands = options.open::<Bank>().unwrap();
         let is_over = AtomicBool::new(false);
@@ -157,8 +163,12 @@ fn a_transaction_has_one_part_at_each_site_that_there_is() {
 
 #[test]
 fn what_is_read_at_all_instances_belongs_to_one_moment() {
-    let directory = tempfile::tempdir().unwrap();
-    for (instances, options) in [(3, options(3)), (2, options(2).directory(directory.path()))] {
+    let [first, second] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    for (instances, options) in [
+        (3, options(3)),
+        (2, options(2).directory(first.path())),
+        (2, options(2).directory(second.path()).commit_unit(CommitUnit::Epoch)),
+    ] {
         let islands = options.open::<Bank>().unwrap();
         let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(1) };
         thread::scope(|scope| {
@@ -180,15 +190,53 @@ fn what_is_read_at_all_instances_belongs_to_one_moment() {
 
 #[test]
 fn what_was_answered_is_there_after_the_next_opening() {
-    let directory = tempfile::tempdir().unwrap();
-    for round in 0..3 {
-        let islands = options(2).directory(directory.path()).open::<Bank>().unwrap();
-        assert_eq!(balances(&islands), [8000 - 10 * round, 8000 + 10 * round]);
-        for _ in 0..10 {
-            let outcome = islands.transact(0, &transfer(1, (1, 2), 1, None));
-            assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+    for unit in UNITS {
+        let directory = tempfile::tempdir().unwrap();
+        let options = |instances| options(instances).directory(directory.path()).commit_unit(unit);
+        for round in 0..3 {
+            let islands = options(2).open::<Bank>().unwrap();
+            assert_eq!(balances(&islands), [8000 - 10 * round, 8000 + 10 * round]);
+            for _ in 0..10 {
+                let outcome = islands.transact(0, &transfer(1, (1, 2), 1, None));
+                assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+            }
         }
+        let other = options(3).open::<Bank>();
+        assert!(other.is_err_and(|error| error.to_string().contains("of 2")));
     }
-    let other = options(3).directory(directory.path()).open::<Bank>();
-    assert!(other.is_err_and(|error| error.to_string().contains("instance 0 of 2")));
+}
+
+#[test]
+fn instances_stay_with_their_unit_of_commit() {
+    let refusal = |options: IslandsOptions| options.open::<Bank>().unwrap_err().to_string();
+    assert!(refusal(options(2).commit_unit(CommitUnit::Epoch)).contains("stored in a directory"));
+    for (unit, other, word) in [(UNITS[0], UNITS[1], "transactions"), (UNITS[1], UNITS[0], "epochs")] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = |unit| options(2).directory(directory.path()).commit_unit(unit);
+        let islands = options(unit).open::<Bank>().unwrap();
+        if unit == CommitUnit::Epoch {
+            assert!(refusal(options(unit)).contains("open already"));
+        }
+        drop(islands);
+        assert!(refusal(options(other)).contains(word));
+        assert_eq!(balances(&options(unit).open::<Bank>().unwrap()), [8000, 8000]);
+    }
+}
+
+/// Also those that nobody has waited for.
+#[test]
+fn transactions_of_one_instance_belong_to_the_epochs_of_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        let options = options(2).directory(directory.path()).commit_unit(CommitUnit::Epoch);
+        options.open::<Bank>().unwrap()
+    };
+    let islands = open();
+    let (db, bank) = islands.local(1).unwrap();
+    db.transact(|tx| bank.accounts.replace(tx, &Account { id: 0, balance: 0 })).unwrap();
+    db.checkpoint().unwrap();
+    let visible = db.request().durability(Durability::Visible);
+    visible.transact(|tx| bank.accounts.replace(tx, &Account { id: 1, balance: 0 })).unwrap();
+    drop(islands);
+    assert_eq!(balances(&open()), [8000, 6000]);
 }

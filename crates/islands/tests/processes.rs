@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bank::{Bank, Part, options, site, sum_of_all, transfer};
 use ensilo::Database;
 use ensilo_islands::commit::{Decision, DistributedId, Outcome, Request};
-use ensilo_islands::{ChannelKind, Islands, LoadTime, run_if_instance};
+use ensilo_islands::{ChannelKind, CommitUnit, Islands, LoadTime, run_if_instance};
 
 const INSTANCES: usize = 3;
 
@@ -31,8 +31,10 @@ fn main() -> ExitCode {
     }
     an_instance_in_memory_that_dies_is_dead();
     what_is_in_doubt_is_shown_and_can_be_decided();
-    a_stopped_instance_holds_up_nobody_for_long();
-    what_was_answered_survives_killed_processes();
+    for unit in [CommitUnit::Transaction, CommitUnit::Epoch] {
+        a_stopped_instance_holds_up_nobody_for_long(unit);
+        what_was_answered_survives_killed_processes(unit);
+    }
     ExitCode::SUCCESS
 }
 
@@ -111,10 +113,10 @@ fn signal(islands: &Islands<Bank>, instance: u16, signal: &str) {
 }
 
 /// Another one dies meanwhile, of which the stopped one cannot be told.
-fn a_stopped_instance_holds_up_nobody_for_long() {
+fn a_stopped_instance_holds_up_nobody_for_long(unit: CommitUnit) {
     let directory = tempfile::tempdir().unwrap();
     let options = options(INSTANCES).directory(directory.path()).processes(this_program);
-    let islands = options.open::<Bank>().unwrap();
+    let islands = options.commit_unit(unit).open::<Bank>().unwrap();
     signal(&islands, 1, "-STOP");
     signal(&islands, 0, "-KILL");
     // All are there again: the stopped one was ended, and started anew.
@@ -166,10 +168,12 @@ fn what_is_in_doubt_is_shown_and_can_be_decided() {
 }
 
 /// Each transaction moves money under a number of its own between two instances, both of which note the number.
-fn what_was_answered_survives_killed_processes() {
+fn what_was_answered_survives_killed_processes(unit: CommitUnit) {
     let directory = tempfile::tempdir().unwrap();
-    let open =
-        || options(INSTANCES).directory(directory.path()).processes(this_program).open::<Bank>().unwrap();
+    let open = || {
+        let options = options(INSTANCES).directory(directory.path()).processes(this_program);
+        options.commit_unit(unit).open::<Bank>().unwrap()
+    };
     let islands = open();
     let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     let (committed, aborted) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
@@ -213,7 +217,12 @@ fn what_was_answered_survives_killed_processes() {
     // And after everything was closed.
     check(&open(), &committed, &aborted);
     assert!(committed.len() > KILLS * 10);
-    println!("{} were answered, {} aborted, of {}", committed.len(), aborted.len(), next.into_inner());
+    println!(
+        "{unit:?}: {} were answered, {} aborted, of {}",
+        committed.len(),
+        aborted.len(),
+        next.into_inner()
+    );
 }
 
 fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]) {

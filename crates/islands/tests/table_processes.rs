@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use ensilo::{Database, Row};
 use ensilo_islands::{
-    ChannelKind, Instances, IslandDatabase, IslandError, IslandRead, IslandTable, IslandTransaction,
-    IslandsOptions, Partitioning, Placement, Plan, TableProgram, Topology, run_if_instance,
+    ChannelKind, CommitUnit, Instances, IslandDatabase, IslandError, IslandRead, IslandTable,
+    IslandTransaction, IslandsOptions, Partitioning, Placement, Plan, TableProgram, Topology,
+    run_if_instance,
 };
 
 const INSTANCES: usize = 3;
@@ -57,8 +58,10 @@ fn main() -> ExitCode {
     for kind in ChannelKind::all() {
         statements_reach_processes(kind);
     }
-    what_is_open_goes_with_its_instance();
-    what_was_answered_survives_killed_processes();
+    for unit in [CommitUnit::Transaction, CommitUnit::Epoch] {
+        what_is_open_goes_with_its_instance(unit);
+        what_was_answered_survives_killed_processes(unit);
+    }
     ExitCode::SUCCESS
 }
 
@@ -153,9 +156,9 @@ fn statements_reach_processes(kind: ChannelKind) {
 }
 
 /// A statement behind the death of its instance does not begin the transaction anew.
-fn what_is_open_goes_with_its_instance() {
+fn what_is_open_goes_with_its_instance(unit: CommitUnit) {
     let directory = tempfile::tempdir().unwrap();
-    let bank = Bank::open(options().directory(directory.path()));
+    let bank = Bank::open(options().directory(directory.path()).commit_unit(unit));
     for victim in 0..INSTANCES as u16 {
         let mut tx = bank.db.begin();
         bank.accounts.scan().collect(&mut tx).unwrap();
@@ -175,9 +178,9 @@ fn kill(db: &IslandDatabase, instance: u16) {
     assert!(Command::new("kill").args(["-9", &process.to_string()]).status().is_ok());
 }
 
-fn what_was_answered_survives_killed_processes() {
+fn what_was_answered_survives_killed_processes(unit: CommitUnit) {
     let directory = tempfile::tempdir().unwrap();
-    let open = || Bank::open(options().directory(directory.path()));
+    let open = || Bank::open(options().directory(directory.path()).commit_unit(unit));
     let bank = open();
     let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     let (committed, aborted) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
@@ -236,5 +239,10 @@ fn what_was_answered_survives_killed_processes() {
     drop(bank);
     // And after everything was closed.
     has_happened(&open().check());
-    println!("{} were answered, {} aborted, of {}", committed.len(), aborted.len(), next.into_inner());
+    println!(
+        "{unit:?}: {} were answered, {} aborted, of {}",
+        committed.len(),
+        aborted.len(),
+        next.into_inner()
+    );
 }

@@ -32,7 +32,7 @@ struct Coordinated {
     stage: Stage,
     /// When something was last sent for it, or when it began to wait.
     since: Instant,
-    /// Whether it was admitted, and counts as under way until its outcome is known.
+    /// Whether it was admitted, and counts as under way: until the others are told.
     is_admitted: bool,
 }
 
@@ -40,10 +40,10 @@ struct Coordinated {
 enum Stage {
     /// Votes are missing, or the coordinator's own part waits for what is prepared. Nothing is decided: it becomes `Deciding`, or is aborted.
     Voting { age: Age, own: Own, missing: Vec<SiteId>, voted: Voted },
-    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is to be told. After a crash it is
-    /// aborted,
-    /// or `Decided`, as the disk has it.
-    Deciding { local: Option<Vec<u8>>, voted: Voted },
+    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is missing. These have not acknowledged
+    /// it; they are told when it is stored, or, where [epochs commit](PartStore::commits_by_epoch), at once. After a crash it is aborted, or
+    /// `Decided`, as the disk has it.
+    Deciding { local: Option<Vec<u8>>, replies: Vec<(SiteId, Vec<u8>)>, missing: Vec<SiteId> },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
     Decided { missing: Vec<SiteId> },
 }
@@ -193,18 +193,24 @@ impl<S: PartStore> Coordinator<S> {
     }
 
     pub(super) fn receive_done<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, from: SiteId, id: DistributedId) {
-        let Some(Coordinated { stage: Stage::Decided { missing }, .. }) = self.live.get_mut(&id) else {
-            return;
-        };
-        missing.retain(|site| *site != from);
-        if missing.is_empty() {
-            self.live.remove(&id);
-            io.store.forget(id);
+        match self.live.get_mut(&id).map(|coordinated| &mut coordinated.stage) {
+            Some(Stage::Decided { missing }) => {
+                missing.retain(|site| *site != from);
+                if missing.is_empty() {
+                    self.live.remove(&id);
+                    io.store.forget(id);
+                }
+            }
+            Some(Stage::Deciding { missing, .. }) => missing.retain(|site| *site != from),
+            Some(Stage::Voting { .. }) | None => {}
         }
     }
 
     pub(super) fn receive_inquiry<B: Outbox>(&self, io: &mut Io<'_, S, B>, from: SiteId, id: DistributedId) {
         match self.live.get(&id).map(|coordinated| &coordinated.stage) {
+            Some(Stage::Deciding { .. }) if io.store.commits_by_epoch() => {
+                tell(io, &[from], id, Decision::Commit);
+            }
             // The decision comes.
             Some(Stage::Voting { .. } | Stage::Deciding { .. }) => {}
             Some(Stage::Decided { .. }) => tell(io, &[from], id, Decision::Commit),
@@ -280,7 +286,10 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Returns whether every decision was carried out by all.
     pub(super) fn has_carried_out(&self) -> bool {
-        self.live.values().all(|coordinated| matches!(coordinated.stage, Stage::Voting { .. }))
+        self.live.values().all(|coordinated| match &coordinated.stage {
+            Stage::Voting { .. } => true,
+            Stage::Deciding { missing, .. } | Stage::Decided { missing } => missing.is_empty(),
+        })
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -316,7 +325,9 @@ impl<S: PartStore> Coordinator<S> {
         id: DistributedId,
         is_new: bool,
     ) -> Stand {
-        let Some(Coordinated { stage, since, .. }) = self.live.get_mut(&id) else { return Stand::Ended };
+        let Some(Coordinated { stage, since, is_admitted }) = self.live.get_mut(&id) else {
+            return Stand::Ended;
+        };
         let Stage::Voting { own, missing, voted, .. } = stage else { return Stand::Ended };
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return Stand::Stays;
@@ -325,8 +336,11 @@ impl<S: PartStore> Coordinator<S> {
             Ok((reply, ticket)) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
-                let voted = std::mem::take(voted);
-                (*stage, *since) = (Stage::Deciding { local: reply, voted }, io.now);
+                let Voted { writers: missing, replies, .. } = std::mem::take(voted);
+                if io.store.commits_by_epoch() {
+                    tell_of_commit(io, &mut self.admission, (id, *is_admitted), &missing);
+                }
+                (*stage, *since) = (Stage::Deciding { local: reply, replies, missing }, io.now);
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
@@ -376,18 +390,18 @@ impl<S: PartStore> Coordinator<S> {
     fn end_decision<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
         let Some(coordinated) = self.live.get_mut(&id) else { return };
         let decided = Stage::Decided { missing: Vec::new() };
-        let Stage::Deciding { local, voted } = std::mem::replace(&mut coordinated.stage, decided) else {
+        let Stage::Deciding { local, replies, missing } = std::mem::replace(&mut coordinated.stage, decided)
+        else {
             unreachable!("a decision is noted once, and waits until it is stored");
         };
-        tell(io, &voted.writers, id, Decision::Commit);
-        if coordinated.is_admitted {
-            self.admission.note_commit();
+        if !io.store.commits_by_epoch() {
+            tell_of_commit(io, &mut self.admission, (id, coordinated.is_admitted), &missing);
         }
-        self.outcomes.push_back((id, Outcome::Committed { local, remote: voted.replies }));
-        if voted.writers.is_empty() {
+        self.outcomes.push_back((id, Outcome::Committed { local, remote: replies }));
+        if missing.is_empty() {
             self.live.remove(&id);
         } else {
-            (coordinated.stage, coordinated.since) = (Stage::Decided { missing: voted.writers }, io.now);
+            (coordinated.stage, coordinated.since) = (Stage::Decided { missing }, io.now);
         }
     }
 
@@ -399,8 +413,8 @@ impl<S: PartStore> Coordinator<S> {
                 // It waits in the queue.
                 Stage::Voting { missing, .. } if missing.is_empty() && !self.is_paused => {}
                 Stage::Voting { missing, .. } => overdue.push((*id, missing.is_empty())),
-                Stage::Deciding { .. } => {}
-                Stage::Decided { missing } => {
+                Stage::Deciding { .. } if !io.store.commits_by_epoch() => {}
+                Stage::Deciding { missing, .. } | Stage::Decided { missing } => {
                     tell(io, missing, *id, Decision::Commit);
                     coordinated.since = io.now;
                 }
@@ -473,6 +487,19 @@ pub(super) fn older_waits() -> Refusal {
 pub(super) fn too_long() -> Refusal {
     let message = format!("a part, and what it returns, have {PART_BYTES_MAX} bytes at most");
     Refusal::new(RefusalReason::Rejected, message)
+}
+
+/// Tells those who have something to commit; the transaction is under way no more if it was admitted.
+fn tell_of_commit<S: PartStore, B: Outbox>(
+    io: &mut Io<'_, S, B>,
+    admission: &mut Admission,
+    (id, is_admitted): (DistributedId, bool),
+    writers: &[SiteId],
+) {
+    tell(io, writers, id, Decision::Commit);
+    if is_admitted {
+        admission.note_commit();
+    }
 }
 
 fn tell<S: PartStore, B: Outbox>(

@@ -68,6 +68,12 @@ pub trait PartStore {
     /// See the trait's documentation.
     type Ticket: fmt::Debug;
 
+    /// Returns whether transactions are stored by epochs of all instances: a decision is carried out by all at once, and its ticket is for what all of
+    /// them have of it.
+    fn commits_by_epoch(&self) -> bool {
+        false
+    }
+
     /// Carries a part out and prepares it; or prepares what was carried out in an open transaction, whereupon the part does not count. Where it
     /// writes, what is needed to prepare it once more after a crash is noted as long as it is prepared; the
     /// ticket is for that note, and for all that the part has read.

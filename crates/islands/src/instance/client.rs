@@ -37,6 +37,14 @@ pub(crate) enum Order {
     Pause,
     /// Go on with those.
     Resume,
+    /// Say which epoch is the last one of what has committed by now.
+    EndEpoch,
+    /// Say when everything up to an epoch is stored.
+    WhenStored(u64),
+    /// Have everything count that is stored up to an epoch, with `None` everything from now on.
+    Release(Option<u64>),
+    /// End the instance.
+    Fail(String),
     /// Begin a snapshot at a consistent point, and say when it has begun.
     BeginSnapshot(PointId),
     /// Read in a snapshot.
@@ -66,6 +74,12 @@ pub(crate) enum Reply {
     Refused(String),
     /// All decisions are carried out.
     Paused,
+    /// The last epoch of what has committed.
+    EpochEnded(u64),
+    /// Everything up to the epoch is stored.
+    Stored,
+    /// Everything up to the epoch counts.
+    Released,
     /// A snapshot has begun.
     SnapshotBegun,
     /// What was read.

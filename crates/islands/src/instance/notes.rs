@@ -208,6 +208,11 @@ impl Notes {
 }
 
 impl Found {
+    /// Counts the opening of an instance that has no notes.
+    pub(crate) fn without_notes(db: &Database, number: InstanceNumber, workers: u16) -> Result<Self> {
+        Ok(Found { incarnation: count_opening(db, number, workers)?, ..Found::default() })
+    }
+
     fn take_in(
         &mut self,
         parts: &[PartNote],

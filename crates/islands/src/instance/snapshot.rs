@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::{Database, Error, Result};
+use ensilo::{Database, Error, Result, Ticket};
 use serde::{Deserialize, Serialize};
 
 use super::program::Program;
@@ -60,14 +60,17 @@ impl Snapshots {
     }
 }
 
-/// Reads until nobody can ask for anything any more.
+/// Reads until nobody can ask for anything any more. What is read is stored before it is answered, where anything is.
 fn serve<P: Program>(db: &Database, program: &P, begun: Answer<()>, readings: &Receiver<Reading>) {
     let all_until_now = db.request().max_staleness(Duration::ZERO);
     let _ = all_until_now.read_stale(|snapshot| {
+        let ticket = db.group_member().map(|member| member.ticket()).ok();
         begun(());
         while let Ok((part, answer)) = readings.recv() {
             let read = panic::catch_unwind(AssertUnwindSafe(|| program.read(snapshot, &part)));
-            answer(read.unwrap_or_else(|_| Err(Error::rollback("the program has panicked"))));
+            let read = read.unwrap_or_else(|_| Err(Error::rollback("the program has panicked")));
+            let stored = ticket.as_ref().map_or(Ok(()), Ticket::wait);
+            answer(stored.and(read));
         }
         Ok(())
     });

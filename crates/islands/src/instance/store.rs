@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::{fmt, mem};
 
+use ensilo::group::GroupMember;
 use ensilo::{Database, Error, PreparedTransaction, Result, Session, Ticket, Transaction};
 
 use super::carry_out::{carry_out, message_of, refusal};
@@ -63,8 +64,7 @@ impl From<Error> for InstanceError {
 pub(crate) struct InstanceStore<P> {
     db: Database,
     program: Arc<P>,
-    /// `None` where nothing is stored.
-    notes: Option<Notes>,
+    keeping: Keeping,
     /// Sessions without a transaction.
     idle: Vec<Session>,
     open: Arc<OpenTransactions<P>>,
@@ -75,6 +75,33 @@ pub(crate) struct InstanceStore<P> {
     waker: Waker,
     /// Counts how often the waker was called, at least once.
     rounds: u64,
+}
+
+/// How what is committed comes to be stored at all instances, or at none.
+#[derive(Debug)]
+pub(crate) enum Keeping {
+    /// Nothing is stored.
+    Memory,
+    /// Parts and decisions are noted for each transaction.
+    Transactions(Notes),
+    /// By epochs of all instances.
+    Epochs(GroupMember),
+}
+
+impl Keeping {
+    pub(crate) fn member(&self) -> Option<&GroupMember> {
+        match self {
+            Keeping::Epochs(member) => Some(member),
+            Keeping::Memory | Keeping::Transactions(_) => None,
+        }
+    }
+
+    fn notes(&mut self) -> Option<&mut Notes> {
+        match self {
+            Keeping::Transactions(notes) => Some(notes),
+            Keeping::Memory | Keeping::Epochs(_) => None,
+        }
+    }
 }
 
 /// A part that has voted.
@@ -101,13 +128,13 @@ impl<P: Program> InstanceStore<P> {
     pub(crate) fn new(
         (db, program): (Database, Arc<P>),
         open: Arc<OpenTransactions<P>>,
-        notes: Option<Notes>,
+        keeping: Keeping,
         waker: Waker,
     ) -> Self {
         InstanceStore {
             db,
             program,
-            notes,
+            keeping,
             idle: Vec::new(),
             open,
             decisions: BTreeMap::new(),
@@ -119,6 +146,11 @@ impl<P: Program> InstanceStore<P> {
 
     pub(crate) fn db(&self) -> &Database {
         &self.db
+    }
+
+    /// The database, as one of several whose epochs are stored together, if it is one.
+    pub(super) fn member(&self) -> Option<&GroupMember> {
+        self.keeping.member()
     }
 
     pub(super) fn open(&self) -> &OpenTransactions<P> {
@@ -224,7 +256,7 @@ impl<P: Program> InstanceStore<P> {
         id: DistributedId,
         slot: Option<u32>,
     ) -> Result<PreparedPart> {
-        if let (Some(notes), Some(slot)) = (&self.notes, slot) {
+        if let (Keeping::Transactions(notes), Some(slot)) = (&self.keeping, slot) {
             notes.carry_out(session, slot, id)?;
         }
         Ok(PreparedPart { prepared: session.prepare()?, slot })
@@ -239,7 +271,7 @@ impl<P: Program> InstanceStore<P> {
         session: &mut Session,
     ) -> Result<(PreparedPart, bool, Storing)> {
         let writes = session.has_writes();
-        let Some(notes) = &mut self.notes else {
+        let Keeping::Transactions(notes) = &mut self.keeping else {
             return Ok((self.prepare_at(session, id, None)?, writes, Storing(None)));
         };
         if !writes {
@@ -249,21 +281,21 @@ impl<P: Program> InstanceStore<P> {
         }
         let slot = notes.take_slot(&self.db)?;
         let noted = self.prepare_at(session, id, Some(slot)).and_then(|prepared| {
-            let notes = self.notes.as_ref().ok_or(Error::NotDurable)?;
+            let notes = self.keeping.notes().ok_or(Error::NotDurable)?;
             Ok((prepared, writes, Storing::new(notes.add_part(&self.db, slot, id, parts)?)))
         });
         noted.inspect_err(|_| self.free_slot(slot))
     }
 
     fn free_slot(&mut self, slot: u32) {
-        if let Some(notes) = &mut self.notes {
+        if let Some(notes) = self.keeping.notes() {
             notes.free_slot(slot);
         }
     }
 
     /// Undoes a part, once its note is erased. Returns it where that fails.
     fn undo(&mut self, part: PreparedPart) -> std::result::Result<(), PreparedPart> {
-        if let (Some(notes), Some(slot)) = (&mut self.notes, part.slot) {
+        if let (Keeping::Transactions(notes), Some(slot)) = (&mut self.keeping, part.slot) {
             if notes.erase_part(&self.db, slot).is_err() {
                 return Err(part);
             }
@@ -284,20 +316,36 @@ impl<P: Program> InstanceStore<P> {
     /// Validates a part that writes nothing. It was prepared together with the others for a moment, which is as good as a commit.
     fn decide_reads(&self, session: &mut Session) -> Result<Storing> {
         let prepared = session.prepare()?;
-        if self.notes.is_some() { prepared.ticket_of_reads().map(Storing::new) } else { Ok(Storing(None)) }
+        match &self.keeping {
+            Keeping::Memory => Ok(Storing(None)),
+            Keeping::Transactions(_) => prepared.ticket_of_reads().map(Storing::new),
+            Keeping::Epochs(member) => Ok(Storing::new(member.ticket())),
+        }
+    }
+
+    /// Returns when what others have of a transaction is stored, where they do not wait for it themselves.
+    fn storing_of_others(&self) -> Storing {
+        self.member().map_or(Storing(None), |member| Storing::new(member.ticket()))
     }
 
     fn commit_decision(
         &mut self,
         id: DistributedId,
         session: &mut Session,
-        writers: &[SiteId],
+        participants: Participants<'_>,
     ) -> Result<Storing> {
-        let Some(notes) = &mut self.notes else { return session.commit().map(|()| Storing(None)) };
-        if writers.is_empty() {
-            return session.commit_with_ticket().map(Storing::new);
-        }
-        let slot = notes.add_decision(session, id, writers)?;
+        let notes = match &mut self.keeping {
+            Keeping::Memory => return session.commit().map(|()| Storing(None)),
+            Keeping::Transactions(notes) if !participants.writers.is_empty() => notes,
+            // What the others have of it is of epochs that end with the present one here.
+            Keeping::Epochs(member) if !participants.is_empty() => {
+                return session.commit_with_ticket().map(|_| Storing::new(member.ticket()));
+            }
+            Keeping::Transactions(_) | Keeping::Epochs(_) => {
+                return session.commit_with_ticket().map(Storing::new);
+            }
+        };
+        let slot = notes.add_decision(session, id, participants.writers)?;
         match session.commit_with_ticket() {
             Ok(ticket) => {
                 self.decisions.insert(id, slot);
@@ -321,6 +369,10 @@ impl<P: Program> PartStore for InstanceStore<P> {
     type Prepared = PreparedPart;
     type Ticket = Storing;
 
+    fn commits_by_epoch(&self) -> bool {
+        matches!(self.keeping, Keeping::Epochs(_))
+    }
+
     fn prepare(
         &mut self,
         id: DistributedId,
@@ -340,14 +392,16 @@ impl<P: Program> PartStore for InstanceStore<P> {
 
     fn commit(&mut self, _: DistributedId, mut part: PreparedPart) -> std::result::Result<Storing, Failed> {
         let failed = |error: Error| Failed(error.to_string());
-        let Some(notes) = &mut self.notes else {
-            return part.prepared.commit().map(|()| Storing(None)).map_err(failed);
-        };
-        let ticket = part.prepared.commit_with_ticket().map_err(failed)?;
-        if let Some(slot) = part.slot {
-            notes.free_slot(slot);
+        match &mut self.keeping {
+            Keeping::Memory => part.prepared.commit().map(|()| Storing(None)).map_err(failed),
+            Keeping::Transactions(notes) => {
+                let ticket = part.prepared.commit_with_ticket().map_err(failed)?;
+                part.slot.into_iter().for_each(|slot| notes.free_slot(slot));
+                Ok(Storing::new(ticket))
+            }
+            // The coordinator waits for it.
+            Keeping::Epochs(_) => part.prepared.commit_with_ticket().map(|_| Storing(None)).map_err(failed),
         }
-        Ok(Storing::new(ticket))
     }
 
     fn abort(&mut self, _: DistributedId, part: PreparedPart) {
@@ -362,7 +416,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
     ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refusal> {
-        let is_noted = self.notes.is_some() && !participants.writers.is_empty();
+        let is_noted = self.keeping.notes().is_some() && !participants.writers.is_empty();
         let open = own.and_then(|own| own.open);
         let (mut session, reply) = match own {
             Some(OwnPart { part, replies, .. }) => {
@@ -370,21 +424,21 @@ impl<P: Program> PartStore for InstanceStore<P> {
                 let (Open { session, .. }, reply) = self.carry_out_or_take(open, conclude)?;
                 (session, Some(reply))
             }
-            None if !is_noted => return Ok((None, Storing(None))),
+            None if !is_noted => return Ok((None, self.storing_of_others())),
             None => (self.begun().map_err(|error| refusal(&error))?, None),
         };
         let only_reads = !is_noted && !participants.is_empty() && !session.has_writes();
         let decided = if only_reads {
             self.decide_reads(&mut session)
         } else {
-            self.commit_decision(id, &mut session, participants.writers)
+            self.commit_decision(id, &mut session, participants)
         };
         self.put_back(open, session);
         decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error))
     }
 
     fn forget(&mut self, id: DistributedId) {
-        if let (Some(slot), Some(notes)) = (self.decisions.remove(&id), &mut self.notes) {
+        if let (Some(slot), Some(notes)) = (self.decisions.remove(&id), self.keeping.notes()) {
             notes.free_decision(slot);
         }
     }
@@ -408,7 +462,7 @@ impl<P> fmt::Debug for InstanceStore<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InstanceStore")
             .field("db", &self.db)
-            .field("notes", &self.notes)
+            .field("keeping", &self.keeping)
             .finish_non_exhaustive()
     }
 }

@@ -30,6 +30,14 @@ pub(crate) enum Submission {
     Pause(Answer<()>),
     /// Go on with those.
     Resume,
+    /// Say which epoch is the last one of what has committed by now.
+    EndEpoch(Answer<u64>),
+    /// Say when everything up to an epoch is stored.
+    WhenStored(u64, Answer<()>),
+    /// Have everything count that is stored up to an epoch, with `None` everything from now on, and say when that is so.
+    Release(Option<u64>, Answer<()>),
+    /// End the instance: nothing of what waits comes to count.
+    Fail(String),
     /// Begin a snapshot at a consistent point, and say when it has begun.
     BeginSnapshot(PointId, Answer<()>),
     /// Read in a snapshot.
@@ -63,6 +71,10 @@ impl Submission {
             Order::Load(load) => Submission::Load(load, replier.answer(reply_to_load)),
             Order::Pause => Submission::Pause(replier.answer(|()| Reply::Paused)),
             Order::Resume => Submission::Resume,
+            Order::EndEpoch => Submission::EndEpoch(replier.answer(Reply::EpochEnded)),
+            Order::WhenStored(epoch) => Submission::WhenStored(epoch, replier.answer(|()| Reply::Stored)),
+            Order::Release(epoch) => Submission::Release(epoch, replier.answer(|()| Reply::Released)),
+            Order::Fail(message) => Submission::Fail(message),
             Order::BeginSnapshot(id) => {
                 Submission::BeginSnapshot(id, replier.answer(|()| Reply::SnapshotBegun))
             }

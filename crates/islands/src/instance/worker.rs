@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use ensilo::Error;
+use ensilo::group::GroupMember;
 
 use super::aside;
 use super::client::{ClientEnd, OpenPart};
@@ -290,6 +291,16 @@ impl<P: Program> Worker<P> {
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),
+            Submission::EndEpoch(answer) => self.of_member(|member| answer(member.end_epoch())),
+            Submission::WhenStored(epoch, answer) => self.of_member(|member| {
+                // Where it never will be nobody answers.
+                member.on_stored(epoch, |stored| stored.map_or((), answer));
+            }),
+            Submission::Release(epoch, answer) => self.of_member(|member| {
+                member.release(epoch);
+                answer(());
+            }),
+            Submission::Fail(message) => return Err(Failed(message)),
             Submission::BeginSnapshot(id, begun) => {
                 self.snapshots.begin((self.store.db(), &self.program), id, begun);
             }
@@ -312,6 +323,13 @@ impl<P: Program> Worker<P> {
             Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
         }
         Ok(())
+    }
+
+    /// Does something with the database as one of several whose epochs are stored together, if it is one.
+    fn of_member(&self, act: impl FnOnce(&GroupMember)) {
+        if let Some(member) = self.store.member() {
+            act(member);
+        }
     }
 
     /// Replies to clients that are still there.

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io};
 
+use ensilo::group::GroupMember;
 use ensilo::{Database, Options};
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,8 @@ use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceNumber, InstanceStore, Notes, OpenTransactions, Program, Recovered,
-    Submission, Submitter, Wake, Worker,
+    Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes, OpenTransactions, Program,
+    Recovered, Submission, Submitter, Wake, Worker,
 };
 use crate::placement::InstancePlace;
 
@@ -34,6 +35,17 @@ pub(crate) struct InstanceOptions {
     pub(crate) channel: ChannelKind,
     /// The instance's own directory; `None` in memory.
     pub(crate) directory: Option<PathBuf>,
+    pub(crate) unit: StoredUnit,
+}
+
+/// What is stored at all instances at once.
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum StoredUnit {
+    Transaction,
+    /// All of an epoch. Of what the instance has stored, all counts up to this epoch of its own; everything before the first epoch has ended.
+    Epoch {
+        counts_to: Option<u64>,
+    },
 }
 
 /// See the module's documentation.
@@ -41,6 +53,8 @@ pub(crate) struct LocalInstance<P> {
     pub(crate) db: Database,
     pub(crate) program: Arc<P>,
     pub(crate) open: Arc<OpenTransactions<P>>,
+    /// The database as one of several whose epochs are stored together, if it is one.
+    pub(crate) member: Option<GroupMember>,
     channel: ChannelKind,
     workers: Vec<LocalWorker>,
     stops: Arc<AtomicBool>,
@@ -73,6 +87,10 @@ impl<P: Program> LocalInstance<P> {
         database: Options,
         on_failure: fn(&Failed),
     ) -> Result<Self, InstanceError> {
+        let database = match options.unit {
+            StoredUnit::Epoch { counts_to: Some(epoch) } => database.give_up_after(epoch),
+            StoredUnit::Epoch { counts_to: None } | StoredUnit::Transaction => database,
+        };
         let db = match &options.directory {
             Some(directory) => database.open(directory)?,
             None => database.in_memory()?,
@@ -80,16 +98,21 @@ impl<P: Program> LocalInstance<P> {
         // What is prepared relies on the index, which rows that are loaded later would change.
         db.wait_until_loaded()?;
         // First: the files may be of another instance.
-        let (notes, found) = open_notes(options, &db)?;
+        let (keeping, found) = open_keeping(options, &db)?;
         let program = Arc::new(P::open(&db, options.number)?);
         let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
+        let member = keeping.iter().find_map(Keeping::member).cloned();
         let (prepared, incarnation) =
-            (prepare_workers(options, (&db, &program, &open), notes, &found)?, found.incarnation);
+            (prepare_workers(options, (&db, &program, &open), keeping, &found)?, found.incarnation);
+        if let Some(member) = &member {
+            member.hold();
+        }
         let stops = Arc::new(AtomicBool::new(false));
         let mut instance = LocalInstance {
             db,
             program,
             open,
+            member,
             channel: options.channel,
             workers: Vec::new(),
             stops,
@@ -150,34 +173,35 @@ impl<P: Program> LocalInstance<P> {
     }
 }
 
-/// Opens the notes of the workers, none where nothing is stored, and what was found there.
-fn open_notes(
-    options: &InstanceOptions,
-    db: &Database,
-) -> Result<(Vec<Option<Notes>>, Found), InstanceError> {
-    let (mut notes, found) = match options.directory {
-        Some(_) => {
-            let (notes, found) = Notes::open(db, options.number, options.workers)?;
-            (notes.into_iter().map(Some).collect(), found)
+/// Returns how each worker keeps what is committed, and what was found of that.
+fn open_keeping(options: &InstanceOptions, db: &Database) -> Result<(Vec<Keeping>, Found), InstanceError> {
+    let (number, workers) = (options.number, options.workers);
+    Ok(match (&options.directory, options.unit) {
+        (None, _) => ((0..workers).map(|_| Keeping::Memory).collect(), Found::default()),
+        (Some(_), StoredUnit::Transaction) => {
+            let (notes, found) = Notes::open(db, number, workers)?;
+            (notes.into_iter().map(Keeping::Transactions).collect(), found)
         }
-        None => (Vec::new(), Found::default()),
-    };
-    notes.resize_with(options.workers.into(), || None);
-    Ok((notes, found))
+        (Some(_), StoredUnit::Epoch { .. }) => {
+            let found = Found::without_notes(db, number, workers)?;
+            let member = db.group_member()?;
+            ((0..workers).map(|_| Keeping::Epochs(member.clone())).collect(), found)
+        }
+    })
 }
 
 fn prepare_workers<P: Program>(
     options: &InstanceOptions,
     (db, program, open): (&Database, &Arc<P>, &Arc<OpenTransactions<P>>),
-    notes: Vec<Option<Notes>>,
+    keeping: Vec<Keeping>,
     found: &Found,
 ) -> Result<Vec<Prepared<P>>, InstanceError> {
     let mut stores = Vec::new();
-    for notes in notes {
+    for keeping in keeping {
         let wake = Arc::new(Wake::new().map_err(InstanceError::Io)?);
         let waker = Waker::from(Arc::clone(&wake));
         stores.push((
-            InstanceStore::new((db.clone(), Arc::clone(program)), Arc::clone(open), notes, waker),
+            InstanceStore::new((db.clone(), Arc::clone(program)), Arc::clone(open), keeping, waker),
             wake,
         ));
     }

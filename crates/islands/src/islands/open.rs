@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Islands, Running, Threads};
+use super::Islands;
 use crate::commit::{OpenId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{OpenPart, Program, Submission, machine_nanos, pause_before_attempt};
 
@@ -73,7 +73,7 @@ impl<P: Program> OpenTransaction<'_, P> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
-        assert!(usize::from(instance) < self.islands.instances, "there is no instance {instance}");
+        assert!(usize::from(instance) < self.islands.instances(), "there is no instance {instance}");
         let is_first = self.instances.insert(instance);
         let site = SiteId { instance, worker: self.worker };
         let executed = match is_first {
@@ -150,7 +150,8 @@ impl<P: Program> OpenTransaction<'_, P> {
     }
 
     fn end(&self, coordinator: u16) -> Outcome {
-        if let (Running::Threads(Threads(instances)), 1) = (&self.islands.running, self.instances.len()) {
+        let _activity = self.islands.activity();
+        if let (Some(instances), 1) = (self.islands.running.local(), self.instances.len()) {
             return instances[usize::from(coordinator)].open.commit_alone(self.id);
         }
         let others = self.instances.iter().filter(|instance| **instance != coordinator);
@@ -170,32 +171,34 @@ impl<P: Program> Drop for OpenTransaction<'_, P> {
 
 impl<P: Program> Islands<P> {
     fn execute(&self, site: SiteId, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refusal> {
-        if let Running::Threads(Threads(instances)) = &self.running {
+        if let Some(instances) = self.running.local() {
             return instances[usize::from(site.instance)].open.execute(id, is_first, part);
         }
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |executed| drop(sender.send(executed)));
-        self.submit(site, Submission::Execute(OpenPart { id, is_first, part: part.to_vec() }, answer));
+        self.running
+            .submit(site, Submission::Execute(OpenPart { id, is_first, part: part.to_vec() }, answer));
         let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
         receiver.recv().map_err(ended)?
     }
 
     fn validate(&self, site: SiteId, id: OpenId) -> Result<(), Refusal> {
+        let _activity = self.activity();
         let ended = || Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
-        if let Running::Threads(Threads(instances)) = &self.running {
+        if let Some(instances) = self.running.local() {
             let stored = instances[usize::from(site.instance)].open.validate(id)?;
             return stored.map_or(Ok(()), |ticket| ticket.wait().map_err(|_| ended()));
         }
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |validated| drop(sender.send(validated)));
-        self.submit(site, Submission::Validate(id, answer));
+        self.running.submit(site, Submission::Validate(id, answer));
         receiver.recv().map_err(|_| ended())?
     }
 
     fn roll_back(&self, site: SiteId, id: OpenId) {
-        match &self.running {
-            Running::Threads(Threads(instances)) => instances[usize::from(site.instance)].open.roll_back(id),
-            Running::Processes(processes) => processes.submit(site, Submission::RollBack(id)),
+        match self.running.local() {
+            Some(instances) => instances[usize::from(site.instance)].open.roll_back(id),
+            None => self.running.submit(site, Submission::RollBack(id)),
         }
     }
 }

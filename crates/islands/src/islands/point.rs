@@ -1,12 +1,12 @@
 //! Reads at a consistent point of all instances.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Islands;
+use super::epochs::Activity;
 use crate::commit::{Refusal, RefusalReason, SiteId};
 use crate::instance::{PointId, Program, Submission, message_of};
 
@@ -34,13 +34,13 @@ impl<P: Program> Islands<P> {
     /// # Errors
     /// The point could not be fixed within ten seconds.
     pub fn read_point(&self) -> Result<PointReader<'_, P>, Refusal> {
-        let _one_at_a_time = self.pauses.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.running.lock_pauses();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let starts = self.starts();
+            let starts = self.running.starts();
             let reader = self.try_to_fix_point(deadline);
             // One that has come back meanwhile has not paused.
-            if let Some(reader) = reader.filter(|_| self.starts() == starts) {
+            if let Some(reader) = reader.filter(|_| self.running.starts() == starts) {
                 return Ok(reader);
             }
             if Instant::now() >= deadline {
@@ -67,23 +67,12 @@ impl<P: Program> Islands<P> {
     }
 
     fn try_to_fix_point(&self, deadline: Instant) -> Option<PointReader<'_, P>> {
-        let _paused = Paused::begin(self, deadline)?;
+        let _paused = self.running.pause(deadline)?;
         // Relaxed: numbers that differ.
         let id = PointId(self.next_point.fetch_add(1, Ordering::Relaxed));
         let reader = PointReader { islands: self, id };
-        let (sender, has_begun) = mpsc::channel();
-        for site in self.first_sites() {
-            let sender = sender.clone();
-            let begun = Box::new(move |()| _ = sender.send(()));
-            self.submit(site, Submission::BeginSnapshot(id, begun));
-        }
-        drop(sender);
-        wait_for_all(&has_begun, self.instances, deadline).then_some(reader)
-    }
-
-    /// Returns the first site of each instance.
-    fn first_sites(&self) -> impl Iterator<Item = SiteId> {
-        (0..self.instances as u16).map(|instance| SiteId { instance, worker: 0 })
+        let begin = |_, begun| Submission::BeginSnapshot(id, begun);
+        self.running.ask(self.running.first_sites(), begin).wait_until(deadline).map(|_| reader)
     }
 }
 
@@ -99,60 +88,35 @@ impl<P: Program> PointReader<'_, P> {
         self.begin(instance, part).end()
     }
 
-    fn begin(&self, instance: u16, part: &[u8]) -> Reading {
-        assert!(usize::from(instance) < self.islands.instances, "there is no instance {instance}");
+    fn begin(&self, instance: u16, part: &[u8]) -> Reading<'_> {
+        assert!(usize::from(instance) < self.islands.instances(), "there is no instance {instance}");
         let (sender, read) = mpsc::channel();
         let answer = Box::new(move |result| drop(sender.send(result)));
         let site = SiteId { instance, worker: 0 };
-        self.islands.submit(site, Submission::Read(self.id, part.to_vec(), answer));
-        Reading(read)
+        let activity = self.islands.activity();
+        self.islands.running.submit(site, Submission::Read(self.id, part.to_vec(), answer));
+        Reading { read, _activity: activity }
     }
 }
 
 impl<P: Program> Drop for PointReader<'_, P> {
     fn drop(&mut self) {
-        self.islands
-            .first_sites()
-            .for_each(|site| self.islands.submit(site, Submission::EndSnapshot(self.id)));
+        let running = &self.islands.running;
+        running.first_sites().for_each(|site| running.submit(site, Submission::EndSnapshot(self.id)));
     }
 }
 
 /// What will have been read.
-struct Reading(mpsc::Receiver<ensilo::Result<Vec<u8>>>);
+struct Reading<'a> {
+    read: mpsc::Receiver<ensilo::Result<Vec<u8>>>,
+    _activity: Option<Activity<'a>>,
+}
 
-impl Reading {
+impl Reading<'_> {
     fn end(self) -> Result<Vec<u8>, Refusal> {
         let ended =
             |_| Refusal::new(RefusalReason::NoVote, "the instance has ended, and its snapshot with it");
-        let read = self.0.recv().map_err(ended)?;
+        let read = self.read.recv().map_err(ended)?;
         read.map_err(|error| Refusal::new(RefusalReason::Rejected, message_of(&error)))
     }
-}
-
-/// As long as this exists no site makes a decision that others take part in.
-struct Paused<'a, P: Program>(&'a Islands<P>);
-
-impl<'a, P: Program> Paused<'a, P> {
-    /// Returns when all have paused; `None` if one has not in time, or has ended.
-    fn begin(islands: &'a Islands<P>, deadline: Instant) -> Option<Self> {
-        let paused = Paused(islands);
-        let (sender, is_paused) = mpsc::channel();
-        for site in islands.sites() {
-            let sender = sender.clone();
-            islands.submit(site, Submission::Pause(Box::new(move |()| _ = sender.send(()))));
-        }
-        drop(sender);
-        wait_for_all(&is_paused, islands.sites().count(), deadline).then_some(paused)
-    }
-}
-
-impl<P: Program> Drop for Paused<'_, P> {
-    fn drop(&mut self) {
-        self.0.sites().for_each(|site| self.0.submit(site, Submission::Resume));
-    }
-}
-
-/// Waits until `count` of them are ready; `false` at the deadline, or when one has ended.
-fn wait_for_all(ready: &mpsc::Receiver<()>, count: usize, deadline: Instant) -> bool {
-    (0..count).all(|_| ready.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok())
 }

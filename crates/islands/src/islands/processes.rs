@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use super::local::InstanceOptions;
+use super::epoch_record::EpochRecord;
+use super::local::{InstanceOptions, StoredUnit};
 use super::remote::{Client, ClientEnded, InstanceProcess};
 use crate::commit::{Outcome, Refusal, RefusalReason, SiteId};
 use crate::instance::{InstanceError, Submission, Submitter, Wake};
@@ -39,6 +40,8 @@ pub(crate) struct Processes {
 struct Shared {
     options: Vec<InstanceOptions>,
     command: MakeCommand,
+    /// Up to where instances count that commit by epochs: they end together.
+    record: Option<Arc<Mutex<EpochRecord>>>,
     started: Mutex<Vec<Started>>,
     stops: AtomicBool,
 }
@@ -51,7 +54,11 @@ struct Started {
 
 impl Processes {
     /// Starts all instances.
-    pub(crate) fn start(options: Vec<InstanceOptions>, command: MakeCommand) -> Result<Self, InstanceError> {
+    pub(crate) fn start(
+        options: Vec<InstanceOptions>,
+        command: MakeCommand,
+        record: Option<Arc<Mutex<EpochRecord>>>,
+    ) -> Result<Self, InstanceError> {
         let mut started = Vec::new();
         for instance in &options {
             started.push(Started { process: InstanceProcess::start(command(), instance)?, count: 1 });
@@ -59,16 +66,15 @@ impl Processes {
         let shared = Arc::new(Shared {
             options,
             command,
+            record,
             started: Mutex::new(started),
             stops: AtomicBool::new(false),
         });
         let mut processes =
             Processes { shared: Arc::clone(&shared), submitters: Vec::new(), clients: Vec::new() };
-        for first in 0..shared.options.len() {
-            for second in first + 1..shared.options.len() {
-                shared.link(&shared.started(), first, second).map_err(InstanceError::Io)?;
-            }
-            processes.start_clients(first).map_err(InstanceError::Io)?;
+        shared.link_all(&shared.started()).map_err(InstanceError::Io)?;
+        for instance in 0..shared.options.len() {
+            processes.start_clients(instance).map_err(InstanceError::Io)?;
         }
         Ok(processes)
     }
@@ -81,6 +87,13 @@ impl Processes {
     /// Returns how often each instance was started.
     pub(crate) fn starts(&self) -> Vec<u32> {
         self.shared.started().iter().map(|started| started.count).collect()
+    }
+
+    /// Does something unless an instance was started since [then](Self::starts), and before any is.
+    pub(crate) fn if_none_has_ended<R>(&self, starts: &[u32], act: impl FnOnce() -> R) -> Option<R> {
+        let started = self.shared.started();
+        let is_same = started.iter().map(|started| started.count).eq(starts.iter().copied());
+        is_same.then(act)
     }
 
     /// Returns the number of an instance's process.
@@ -148,7 +161,11 @@ fn refuse(submission: Submission, reason: &str) {
         Submission::Load(_, answer) => answer(Err(ensilo::Error::rollback(reason))),
         Submission::Read(.., answer) => answer(Err(ensilo::Error::rollback(reason))),
         // Whoever waits for these finds out that nobody answers.
-        Submission::BeginSnapshot(..)
+        Submission::EndEpoch(_)
+        | Submission::WhenStored(..)
+        | Submission::Release(..)
+        | Submission::Fail(_)
+        | Submission::BeginSnapshot(..)
         | Submission::EndSnapshot(_)
         | Submission::RollBack(_)
         | Submission::Administer(..)
@@ -205,26 +222,10 @@ impl Shared {
                 "its rows were in memory, and are lost with its process".to_owned(),
             ));
         }
-        let mut attempts = 0;
-        loop {
-            // Acquire: what whoever stops has done before.
-            if self.stops.load(Ordering::Acquire) {
-                return Err(InstanceError::Process("the islands are closed".to_owned()));
-            }
-            thread::sleep(PAUSE_BEFORE_START);
-            attempts += 1;
-            started[instance].process.end();
-            match InstanceProcess::start((self.command)(), &self.options[instance]) {
-                Ok(process) => {
-                    let Started { process: before, count } = &mut started[instance];
-                    *before = process;
-                    *count += 1;
-                    break;
-                }
-                Err(error) if attempts == STARTS_MAX => return Err(error),
-                Err(_) => {}
-            }
+        if let Some(record) = &self.record {
+            return self.start_all_again(started, &record.lock().unwrap_or_else(PoisonError::into_inner));
         }
+        self.start_process(&mut started[instance], &self.options[instance])?;
         // All of them, before it can do anything. One that does not take that in has to be started again as well.
         for silent in self.tell_of_end(started, instance, started[instance].process.incarnation()) {
             started[silent].process.end();
@@ -236,6 +237,45 @@ impl Shared {
         Ok(())
     }
 
+    /// Starts all instances again, without what they have stored since the last epoch that all had stored.
+    fn start_all_again(&self, started: &mut [Started], record: &EpochRecord) -> Result<(), InstanceError> {
+        if record.has_failed() {
+            return Err(InstanceError::Process(
+                "the end of an epoch could not be recorded: open the instances anew".to_owned(),
+            ));
+        }
+        // All of them, before one comes back: none goes on with what is given up.
+        started.iter_mut().for_each(|started| started.process.end());
+        for (instance, (started, options)) in started.iter_mut().zip(&self.options).enumerate() {
+            let unit = StoredUnit::Epoch { counts_to: record.end_of(instance) };
+            self.start_process(started, &InstanceOptions { unit, ..options.clone() })?;
+        }
+        self.link_all(started).map_err(InstanceError::Io)
+    }
+
+    /// Starts the process of an instance again.
+    fn start_process(&self, started: &mut Started, options: &InstanceOptions) -> Result<(), InstanceError> {
+        let mut attempts = 0;
+        loop {
+            // Acquire: what whoever stops has done before.
+            if self.stops.load(Ordering::Acquire) {
+                return Err(InstanceError::Process("the islands are closed".to_owned()));
+            }
+            thread::sleep(PAUSE_BEFORE_START);
+            attempts += 1;
+            started.process.end();
+            match InstanceProcess::start((self.command)(), options) {
+                Ok(process) => {
+                    started.process = process;
+                    started.count += 1;
+                    return Ok(());
+                }
+                Err(error) if attempts == STARTS_MAX => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
     /// Tells all others that an instance has ended, and comes back with this incarnation, if it does. Returns those that live and do not answer.
     fn tell_of_end(&self, started: &[Started], instance: usize, next_incarnation: u32) -> Vec<usize> {
         let number = self.options[instance].number.instance;
@@ -243,6 +283,16 @@ impl Shared {
             *other != instance && started[*other].process.end_other(number, next_incarnation).is_err()
         };
         (0..started.len()).filter(is_silent).collect()
+    }
+
+    /// Links the workers of all instances.
+    fn link_all(&self, started: &[Started]) -> io::Result<()> {
+        for first in 0..started.len() {
+            for second in first + 1..started.len() {
+                self.link(started, first, second)?;
+            }
+        }
+        Ok(())
     }
 
     /// Links the workers of two instances.

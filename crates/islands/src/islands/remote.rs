@@ -161,6 +161,9 @@ enum Waiting {
     Administer(Answer<Result<Vec<u8>, Refusal>>),
     InDoubt(Answer<Vec<DistributedId>>),
     Resolve(Answer<bool>),
+    EpochEnd(Answer<u64>),
+    Stored(Answer<()>),
+    Release(Answer<()>),
     Snapshot(Answer<()>),
     Read(Answer<ensilo::Result<Vec<u8>>>),
     Nothing,
@@ -279,6 +282,10 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Load(load, answer) => Some((Order::Load(load), Waiting::Load(answer))),
         Submission::Pause(answer) => Some((Order::Pause, Waiting::Pause(answer))),
         Submission::Resume => Some((Order::Resume, Waiting::Nothing)),
+        Submission::EndEpoch(answer) => Some((Order::EndEpoch, Waiting::EpochEnd(answer))),
+        Submission::WhenStored(epoch, answer) => Some((Order::WhenStored(epoch), Waiting::Stored(answer))),
+        Submission::Release(epoch, answer) => Some((Order::Release(epoch), Waiting::Release(answer))),
+        Submission::Fail(message) => Some((Order::Fail(message), Waiting::Nothing)),
         Submission::BeginSnapshot(id, begun) => Some((Order::BeginSnapshot(id), Waiting::Snapshot(begun))),
         Submission::Read(id, part, answer) => Some((Order::Read(id, part), Waiting::Read(answer))),
         Submission::EndSnapshot(id) => Some((Order::EndSnapshot(id), Waiting::Nothing)),
@@ -305,6 +312,9 @@ impl Waiting {
             (Waiting::Administer(answer), Reply::Administered(done)) => answer(done),
             (Waiting::InDoubt(answer), Reply::InDoubt(in_doubt)) => answer(in_doubt),
             (Waiting::Resolve(answer), Reply::Resolved(is_resolved)) => answer(is_resolved),
+            (Waiting::EpochEnd(answer), Reply::EpochEnded(epoch)) => answer(epoch),
+            (Waiting::Stored(answer), Reply::Stored) => answer(()),
+            (Waiting::Release(answer), Reply::Released) => answer(()),
             (Waiting::Snapshot(begun), Reply::SnapshotBegun) => begun(()),
             (Waiting::Read(answer), Reply::Read(read)) => answer(read.map_err(Error::rollback)),
             // A reply of another kind is none.
@@ -319,7 +329,10 @@ impl Waiting {
             Waiting::Execute(answer) => answer(Err(Refusal::new(RefusalReason::NoVote, message))),
             Waiting::Load(answer) => answer(Err(Error::rollback(message))),
             // Whoever waits for these finds out that nobody answers.
-            Waiting::Snapshot(_)
+            Waiting::EpochEnd(_)
+            | Waiting::Stored(_)
+            | Waiting::Release(_)
+            | Waiting::Snapshot(_)
             | Waiting::Read(_)
             | Waiting::Pause(_)
             | Waiting::Administer(_)

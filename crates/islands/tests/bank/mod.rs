@@ -65,6 +65,7 @@ impl Part {
 }
 
 /// Accounts, the same ids at each instance.
+#[derive(Debug)]
 pub(crate) struct Bank {
     pub(crate) accounts: Table<Account>,
     entries: Table<Entry>,

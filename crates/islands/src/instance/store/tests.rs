@@ -72,9 +72,10 @@ fn open(directory: &Path) -> Opened {
     let db = Database::open(directory).unwrap();
     let number = InstanceNumber { instance: 0, instances: 2 };
     let (mut notes, found) = Notes::open(&db, number, 1).unwrap();
+    let keeping = notes.pop().map_or(Keeping::Memory, Keeping::Transactions);
     let program = Arc::new(Rows::open(&db, number).unwrap());
     let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
-    let mut store = InstanceStore::new((db.clone(), program), open, notes.pop(), Waker::noop().clone());
+    let mut store = InstanceStore::new((db.clone(), program), open, keeping, Waker::noop().clone());
     let tried_out: Vec<_> = found.parts.iter().map(|part| store.try_out(part).unwrap()).collect();
     let recovered = store.recover(&found, |_| true).unwrap();
     drop(tried_out);
@@ -171,7 +172,7 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
     let db = Database::in_memory().unwrap();
     let program = Arc::new(Rows::open(&db, InstanceNumber { instance: 0, instances: 2 }).unwrap());
     let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
-    let store = InstanceStore::new((db.clone(), program), open, None, Waker::noop().clone());
+    let store = InstanceStore::new((db.clone(), program), open, Keeping::Memory, Waker::noop().clone());
     let in_memory = Opened { store, recovered: Recovered::default(), db };
     in_memory.db.transact(|tx| in_memory.store.program.0.insert(tx, &Item { id: 0, count: 0 })).unwrap();
     let other = [SiteId { instance: 1, worker: 0 }];

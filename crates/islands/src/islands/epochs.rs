@@ -1,0 +1,248 @@
+//! Epochs of all instances, which are stored as one.
+//!
+//! # Source
+//! Y. Lu, X. Yu, L. Cao and S. Madden, "Epoch-based Commit and Replication in Distributed OLTP Databases" (COCO, VLDB 2021): the epoch as the unit of
+//! two-phase
+//! commit. Differences: who prepares an epoch is the log of an instance, with no record of its own; and an epoch that fails is given up by opening all
+//! instances anew, not by undoing it in memory.
+//!
+//! # How an epoch commits
+//! ```text
+//! pause        sites make no decision that others take part in; those that were made are carried out by all
+//! end          each instance says which epoch of its own is the last one, and goes on in the next one
+//! resume       sites go on
+//! prepare      each instance says when its log is stored up to there
+//! commit       the ends are recorded, in one file for all (`epoch_record`)
+//! release      answers go out, and checkpoints may contain what they follow from
+//! ```
+//! Votes and decisions are neither stored nor waited for: a transaction is carried out by all in one epoch, since nothing is half decided while it
+//! ends. So all of it is stored, or nothing of it. The same holds for what it has read from.
+//!
+//! # Crash
+//! What the record says counts, and nothing after it, at any instance: each is opened with what was committed after its end
+//! [given up](ensilo::Options::give_up_after). So where one instance ends, all others end with it, and all are opened anew. What was answered is never
+//! given up: it was released behind the record.
+//!
+//! While instances are opened, nothing is held back. What they store then (tables, first rows) is of each by itself; it may be given up as well, or
+//! stay, if a
+//! checkpoint has it.
+//!
+//! # When
+//! As long as somebody waits, one epoch follows the other, but not more often than the [interval](INTERVAL); otherwise there is one a second.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use super::epoch_record::EpochRecord;
+use super::running::Running;
+use ensilo::group::GroupMember;
+
+use crate::commit::SiteId;
+use crate::instance::{Program, Submission};
+
+/// The least time from the begin of an epoch to its end: what it takes to pause is little beside it.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often there is one while nobody waits.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long until it is found out that somebody waits who has not said so: on a database of an instance itself.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long sites may take until all decisions are carried out, or an instance that has died to come back.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait before another attempt, where an instance has ended.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Ends epochs, on a thread of its own, until it is dropped.
+pub(super) struct EpochCommit {
+    shared: Arc<State>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread shares with those that wait.
+#[derive(Debug, Default)]
+struct State {
+    /// How many wait for answers.
+    waiting: AtomicUsize,
+    stops: AtomicBool,
+}
+
+/// As long as this exists somebody waits for an answer.
+#[derive(Debug)]
+pub(super) struct Activity<'a>(&'a State);
+
+impl EpochCommit {
+    /// Ends the first epoch, so that there is a record, and goes on with the next ones.
+    ///
+    /// # Errors
+    /// There is no thread for it, or the first one could not be ended.
+    pub(super) fn start<P: Program>(
+        running: Arc<Running<P>>,
+        record: Arc<Mutex<EpochRecord>>,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(State::default());
+        let ending = Ending { running, record, last_began: Instant::now() };
+        let state = Arc::clone(&shared);
+        let mut ending = ending;
+        ending.end_first()?;
+        let run = move || ending.run(&state);
+        let thread = thread::Builder::new().name("islands-epochs".to_owned()).spawn(run)?;
+        Ok(EpochCommit { shared, thread: Some(thread) })
+    }
+
+    /// Says that somebody waits from now on.
+    pub(super) fn activity(&self) -> Activity<'_> {
+        // Relaxed: whoever waits is found sooner or later.
+        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.thread().into_iter().for_each(Thread::unpark);
+        }
+        Activity(&self.shared)
+    }
+
+    fn thread(&self) -> Option<&Thread> {
+        self.thread.as_ref().map(JoinHandle::thread)
+    }
+}
+
+impl Drop for Activity<'_> {
+    fn drop(&mut self) {
+        // Relaxed: as where it is added.
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends the last epoch, and holds nothing back any more.
+impl Drop for EpochCommit {
+    fn drop(&mut self) {
+        // Release: what was done before belongs to the last epoch.
+        self.shared.stops.store(true, Ordering::Release);
+        self.thread().into_iter().for_each(Thread::unpark);
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked the last epoch is given up.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for EpochCommit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EpochCommit").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+/// The thread's own state.
+struct Ending<P: Program> {
+    running: Arc<Running<P>>,
+    record: Arc<Mutex<EpochRecord>>,
+    last_began: Instant,
+}
+
+/// Why an epoch has not ended.
+enum NotEnded {
+    /// An instance has ended, and may come back.
+    InstanceEnded,
+    /// Nothing is ever stored again.
+    Failed(String),
+}
+
+impl<P: Program> Ending<P> {
+    fn end_first(&mut self) -> io::Result<()> {
+        self.end_epoch().map_err(|not_ended| match not_ended {
+            NotEnded::InstanceEnded => io::Error::other("an instance has ended before the first epoch"),
+            NotEnded::Failed(message) => io::Error::other(message),
+        })
+    }
+
+    fn run(&mut self, state: &State) {
+        while self.waits_for_work(state) {
+            match self.end_epoch() {
+                Ok(()) => {}
+                Err(NotEnded::InstanceEnded) => thread::sleep(RETRY_INTERVAL),
+                Err(NotEnded::Failed(message)) => return self.fail(&message),
+            }
+        }
+        // What is not in it by now is given up.
+        let _ = self.end_epoch();
+        let release = |_, released| Submission::Release(None, released);
+        let _ = self.running.ask(self.running.first_sites(), release).wait_until(Instant::now() + PATIENCE);
+    }
+
+    /// Waits until it is time for the next epoch; `false` when it is over.
+    fn waits_for_work(&self, state: &State) -> bool {
+        loop {
+            // Acquire: what whoever stops it has done before.
+            if state.stops.load(Ordering::Acquire) {
+                return false;
+            }
+            // Relaxed: as where it is added.
+            let is_waited_for = state.waiting.load(Ordering::Relaxed) > 0 || self.has_waiting();
+            let interval = if is_waited_for { INTERVAL } else { IDLE_INTERVAL };
+            let left = interval.saturating_sub(self.last_began.elapsed());
+            if left.is_zero() {
+                return true;
+            }
+            thread::park_timeout(left.min(LOOK_INTERVAL));
+        }
+    }
+
+    /// Returns whether somebody waits on a database in this process.
+    fn has_waiting(&self) -> bool {
+        let instances = self.running.local().unwrap_or_default();
+        instances.iter().any(|instance| instance.member.as_ref().is_some_and(GroupMember::has_waiting))
+    }
+
+    fn end_epoch(&mut self) -> Result<(), NotEnded> {
+        self.last_began = Instant::now();
+        let starts = self.running.starts();
+        let ends = self.end_everywhere().ok_or_else(|| self.ended())?;
+        let when_stored =
+            |site: SiteId, stored| Submission::WhenStored(ends[usize::from(site.instance)], stored);
+        let stored = self.running.ask(self.running.first_sites(), when_stored).wait();
+        stored.ok_or_else(|| self.ended())?;
+        self.commit(&starts, &ends)?;
+        let release =
+            |site: SiteId, released| Submission::Release(Some(ends[usize::from(site.instance)]), released);
+        // One that has ended meanwhile comes back with all of it.
+        let _ = self.running.ask(self.running.first_sites(), release).wait();
+        Ok(())
+    }
+
+    /// Ends the epoch at all instances, while nothing is half decided. Returns the last epoch of each.
+    fn end_everywhere(&self) -> Option<Vec<u64>> {
+        let deadline = Instant::now() + PATIENCE;
+        let _one_at_a_time = self.running.lock_pauses();
+        let _paused = self.running.pause(deadline)?;
+        let ask = self.running.ask(self.running.first_sites(), |_, ended| Submission::EndEpoch(ended));
+        let mut ends = ask.wait_until(deadline)?;
+        ends.sort_unstable();
+        Some(ends.into_iter().map(|(_, end)| end).collect())
+    }
+
+    fn ended(&self) -> NotEnded {
+        match self.running.processes() {
+            Some(_) => NotEnded::InstanceEnded,
+            None => NotEnded::Failed("an instance has ended".to_owned()),
+        }
+    }
+
+    /// Records the ends, unless an instance has ended meanwhile: its successor counts up to the end before.
+    fn commit(&self, starts: &[u32], ends: &[u64]) -> Result<(), NotEnded> {
+        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends);
+        let written = match self.running.processes() {
+            Some(processes) => processes.if_none_has_ended(starts, write).ok_or(NotEnded::InstanceEnded)?,
+            None => write(),
+        };
+        written.map_err(|error| NotEnded::Failed(format!("the end of an epoch cannot be recorded: {error}")))
+    }
+
+    /// Ends all instances: nobody waits in vain.
+    fn fail(&self, message: &str) {
+        self.running.sites().for_each(|site| self.running.submit(site, Submission::Fail(message.to_owned())));
+    }
+}
