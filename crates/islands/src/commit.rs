@@ -74,7 +74,15 @@
 //! again. So a
 //! coordinator has no more of them under way than commit (`admission`).
 //!
+//! # By epochs
+//! What is above has a transaction as the unit that is stored. With an [epoch](crate::CommitUnit::Epoch) as the unit neither votes nor decisions are
+//! stored, and no one waits for the disk in between; the messages are the same. A decision is told when it is made, and the caller is answered when
+//! all instances have stored the epoch that it was made in ([`PartStore::commits_by_epoch`]; how epochs end is in `islands/epochs.rs`). The argument
+//! above says nothing of what is stored, so it holds for both. A crash then leaves nothing in doubt: all instances begin again behind the last epoch
+//! that all had stored.
+//!
 //! # Crash
+//! With a transaction as the unit:
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
 //! - The commit of a part says in the same transaction that the part was carried out: its note counts no more, and it commits once.

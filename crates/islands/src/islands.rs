@@ -1,6 +1,7 @@
 //! Several instances as one database: in processes of their own, or in threads of one process.
 
 mod attempts;
+mod commit_unit;
 mod control;
 mod epoch_record;
 mod epochs;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
+pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
 use self::epochs::{Activity, EpochCommit};
 use self::local::{InstanceOptions, StoredUnit};
@@ -46,20 +48,6 @@ pub struct IslandsOptions {
     database: Box<dyn Fn() -> Options + Send + Sync>,
     command: Option<MakeCommand>,
     unit: CommitUnit,
-}
-
-/// What is stored at all instances at once, or at none.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CommitUnit {
-    /// A transaction: each instance stores its part before it votes, and the coordinator its decision before anybody hears of it. An instance that
-    /// dies and comes back finds the transactions that it had a part in, and the others go on meanwhile.
-    #[default]
-    Transaction,
-    /// An epoch of some milliseconds, with all transactions that have happened at any instance in it: votes and decisions wait for no disk, and locks
-    /// are held for no longer than in memory. In exchange every answer waits until all instances have stored the epoch, and if one of them dies all
-    /// end, and are opened anew, without what was not answered by then. For instances that are stored, where many transactions have parts at several.
-    Epoch,
 }
 
 impl IslandsOptions {

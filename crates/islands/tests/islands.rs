@@ -12,9 +12,6 @@ use ensilo::Durability;
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, CommitUnit, Islands, IslandsOptions, LoadTime};
 
-/// What may be stored at all instances at once.
-const UNITS: [CommitUnit; 2] = [CommitUnit::Transaction, CommitUnit::Epoch];
-
 fn balances(islands: &Islands<Bank>) -> Vec<i64> {
     let sum_at = |instance| {
         let outcome = islands.transact(instance, &Request::new(Some(Part::Sum.bytes()), Vec::new()));
@@ -190,7 +187,7 @@ fn what_is_read_at_all_instances_belongs_to_one_moment() {
 
 #[test]
 fn what_was_answered_is_there_after_the_next_opening() {
-    for unit in UNITS {
+    for unit in CommitUnit::all() {
         let directory = tempfile::tempdir().unwrap();
         let options = |instances| options(instances).directory(directory.path()).commit_unit(unit);
         for round in 0..3 {
@@ -210,7 +207,8 @@ fn what_was_answered_is_there_after_the_next_opening() {
 fn instances_stay_with_their_unit_of_commit() {
     let refusal = |options: IslandsOptions| options.open::<Bank>().unwrap_err().to_string();
     assert!(refusal(options(2).commit_unit(CommitUnit::Epoch)).contains("stored in a directory"));
-    for (unit, other, word) in [(UNITS[0], UNITS[1], "transactions"), (UNITS[1], UNITS[0], "epochs")] {
+    let [transaction, epoch] = CommitUnit::all();
+    for (unit, other, word) in [(transaction, epoch, "transactions"), (epoch, transaction, "epochs")] {
         let directory = tempfile::tempdir().unwrap();
         let options = |unit| options(2).directory(directory.path()).commit_unit(unit);
         let islands = options(unit).open::<Bank>().unwrap();

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
     an_instance_in_memory_that_dies_is_dead();
     what_is_in_doubt_is_shown_and_can_be_decided();
-    for unit in [CommitUnit::Transaction, CommitUnit::Epoch] {
+    for unit in CommitUnit::all() {
         a_stopped_instance_holds_up_nobody_for_long(unit);
         what_was_answered_survives_killed_processes(unit);
     }

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     for kind in ChannelKind::all() {
         statements_reach_processes(kind);
     }
-    for unit in [CommitUnit::Transaction, CommitUnit::Epoch] {
+    for unit in CommitUnit::all() {
         what_is_open_goes_with_its_instance(unit);
         what_was_answered_survives_killed_processes(unit);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ensilo_islands::advisor::Costs;
-use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology};
+use ensilo_islands::{ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology};
 
 use crate::run::{RunError, RunOptions, Workload, run};
 
@@ -58,6 +58,7 @@ impl MeasureOptions {
             channel: self.channel,
             command: self.program.clone().map(|program| (program, arguments)),
             directory: None,
+            unit: CommitUnit::Transaction,
             width,
             time: LoadTime { warmup: self.time / 4, measured: self.time },
         };

@@ -23,6 +23,8 @@ pub struct IslandsReport {
     pub processes: bool,
     /// Whether what was answered is stored.
     pub durable: bool,
+    /// What is stored at all instances at once: a transaction, or an epoch; `None` in memory.
+    pub commit_unit: Option<&'static str>,
     /// How many transactions each worker had under way.
     pub width: usize,
     /// How many of a hundred transactions are multisite.
@@ -55,7 +57,7 @@ impl IslandsReport {
 impl fmt::Display for IslandsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.processes { "processes" } else { "threads" };
-        let stored = if self.durable { "stored" } else { "in memory" };
+        let stored = self.commit_unit.map_or("in memory".to_owned(), |unit| format!("stored by the {unit}"));
         let note = if self.is_oversubscribed { " (more than cores)" } else { "" };
         writeln!(
             f,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Outcome, Request};
 use ensilo_islands::{
-    ChannelKind, InstanceError, InstanceNumber, Islands, IslandsOptions, LoadTime, Placement, Plan, Program,
+    ChannelKind, CommitUnit, InstanceError, InstanceNumber, Islands, IslandsOptions, LoadTime, Placement,
+    Plan, Program,
 };
 
 use crate::parts::local_bytes;
@@ -72,6 +73,8 @@ pub struct RunOptions {
     pub command: Option<(PathBuf, Vec<String>)>,
     /// Where instances are stored; `None` in memory.
     pub directory: Option<PathBuf>,
+    /// What is stored at all instances at once, where they are stored.
+    pub unit: CommitUnit,
     /// How many transactions each worker has under way, at least one.
     pub width: usize,
     /// How long what is made does not count, and how long it counts.
@@ -141,13 +144,13 @@ pub fn run<W: Workload>(
     mut progress: impl FnMut(&str),
 ) -> Result<IslandsReport, RunError> {
     options.check(workload)?;
-    let RunOptions { plan, placement, workers, channel, command, directory, width, time } = options;
+    let RunOptions { plan, placement, workers, channel, command, directory, unit, width, time } = options;
     let count = plan.instances().len();
     let (is_oversubscribed, processes, durable) =
         (plan.is_oversubscribed(), command.is_some(), directory.is_some());
     let mut islands = IslandsOptions::new(plan).workers(workers).channel(channel);
     if let Some(directory) = directory {
-        islands = islands.directory(directory);
+        islands = islands.directory(directory).commit_unit(unit);
     }
     if let Some((program, arguments)) = command {
         islands = islands.processes(move || {
@@ -178,6 +181,7 @@ pub fn run<W: Workload>(
         channel: channel.name().to_owned(),
         processes,
         durable,
+        commit_unit: durable.then(|| unit.name()),
         width,
         multisite_percent: workload.multisite_percent(),
         seconds: time.measured.as_secs_f64(),

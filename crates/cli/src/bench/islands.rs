@@ -8,7 +8,9 @@ use ensilo::Database;
 use ensilo_bench::mix::Mix;
 use ensilo_bench::tpcc::{Scale, parse_mix};
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
-use ensilo_islands::{ChannelKind, Instances, LoadTime, Placement, Plan, Topology, run_if_instance};
+use ensilo_islands::{
+    ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology, run_if_instance,
+};
 use ensilo_islands_bench::{
     Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload, run,
 };
@@ -54,6 +56,10 @@ pub(super) struct IslandsArguments {
     #[arg(long)]
     durable: bool,
 
+    /// What is stored at all instances at once: each transaction, or epochs of some milliseconds with all transactions in them
+    #[arg(long, value_name = "transaction|epoch", default_value_t = CommitUnit::Transaction, requires = "durable")]
+    commit_unit: CommitUnit,
+
     /// How many transactions each worker has under way at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=4096))]
     width: u16,
@@ -88,6 +94,8 @@ Examples:
       An instance and a branch for each core; 15 of a hundred transactions change a teller of another branch.
   ensilo bench tpcb --islands 2 --branches 20 --durable --width 32
       Every answer waits until it is stored; each worker has 32 transactions under way.
+  ensilo bench tpcb --islands 2 --branches 20 --durable --commit-unit epoch --width 512
+      The same, but all transactions of some milliseconds are stored as one.
 
 Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
 
@@ -291,6 +299,7 @@ fn run_workload<W: Workload>(
         channel: arguments.channel,
         command: (!arguments.threads).then_some(command),
         directory: None,
+        unit: arguments.commit_unit,
         width: arguments.width.into(),
         time: LoadTime {
             warmup: Duration::from_secs_f64(arguments.warmup),

@@ -22,7 +22,9 @@ use super::store::{InstanceStore, Recovered, Storing};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
-use crate::commit::{DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, Site, SiteId};
+use crate::commit::{
+    DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, RefusalReason, Site, SiteId,
+};
 
 /// How long a worker waits for others to end what is under way, when it is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -46,6 +48,8 @@ pub(crate) struct Worker<P: Program> {
     snapshots: Snapshots,
     /// Who waits until that is stored which an open transaction has read.
     validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
+    /// Transactions that were rejected by what is not stored yet.
+    rejected: Vec<(Storing, DistributedId, Outcome)>,
     /// Who waits until all decisions are carried out.
     pauses: Vec<Answer<()>>,
     /// What clients are to be told.
@@ -76,6 +80,7 @@ impl<P: Program> Worker<P> {
             load: None,
             snapshots: Snapshots::default(),
             validated: Vec::new(),
+            rejected: Vec::new(),
             pauses: Vec::new(),
             replies: mpsc::channel(),
             wake,
@@ -110,7 +115,7 @@ impl<P: Program> Worker<P> {
             if stops.load(Ordering::Acquire) {
                 let is_late = stopped.get_or_insert_with(Instant::now).elapsed() > STOP_PATIENCE;
                 // Where others have ended in the midst of something, it is found at the next opening.
-                if is_late || self.site.is_idle() && self.links.flush() {
+                if is_late || self.site.is_idle() && self.rejected.is_empty() && self.links.flush() {
                     return Ok(());
                 }
             }
@@ -155,8 +160,9 @@ impl<P: Program> Worker<P> {
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
             has_come = true;
-            self.answer(id, outcome);
+            self.answer_or_keep(id, outcome);
         }
+        self.answer_rejected()?;
         self.answer_validated()?;
         self.answer_pauses();
         has_come |= self.reply_to_clients();
@@ -200,6 +206,29 @@ impl<P: Program> Worker<P> {
     fn resume(&mut self, now: Instant) {
         self.pauses.clear();
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
+    }
+
+    /// Answers, or keeps what was rejected until that is stored which it follows from, if epochs are: then one ticket is for the rows of all instances.
+    fn answer_or_keep(&mut self, id: DistributedId, outcome: Outcome) {
+        let is_rejected =
+            matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected);
+        match self.store.member().filter(|_| is_rejected) {
+            Some(member) => self.rejected.push((Storing::new(member.ticket()), id, outcome)),
+            None => self.answer(id, outcome),
+        }
+    }
+
+    fn answer_rejected(&mut self) -> Result<(), Failed> {
+        let mut at = 0;
+        while let Some((storing, ..)) = self.rejected.get_mut(at) {
+            if self.store.is_stored(storing)? {
+                let (_, id, outcome) = self.rejected.swap_remove(at);
+                self.answer(id, outcome);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome) {

@@ -9,13 +9,17 @@
 //!          8  version          u32: 1
 //!         12  instances        u32
 //! slot:    0  number           u64: of the epoch, from 1; it is in slot number % 2
-//!          8  ends             u64 for each instance: the last epoch of its own that counts
+//!          8  is last          u64: 1 if the instances were closed behind it, 0 otherwise
+//!         16  ends             u64 for each instance: the last epoch of its own that counts
 //! ```
 //!
 //! # Crash
 //! The header is stored before there is an instance; a file without one is new. A slot is valid if and only if its checksum fits and it is not
 //! empty; the valid slot with the higher number counts. If there is none, and at most the first one was ever written to, no epoch has ended:
 //! nothing has happened that several instances have a part in.
+//!
+//! A slot that is damaged later looks like one that is torn. So an instance says in its own files what has counted, and where that is more than the
+//! record knows it is not opened; but behind the last epoch, closing may store what is of the instance alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -23,6 +27,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, checksum};
+use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"ENSLEPOC";
 const VERSION: u32 = 1;
@@ -34,11 +39,26 @@ const HEADER_BYTES: usize = 16;
 pub(super) struct EpochRecord {
     file: File,
     instances: usize,
-    number: u64,
-    /// Empty before the first epoch has ended.
-    ends: Vec<u64>,
+    last: Epoch,
     /// A write has failed: what the file holds is found out by opening it.
     has_failed: bool,
+}
+
+/// An epoch of all instances.
+#[derive(Debug, Default, PartialEq)]
+struct Epoch {
+    /// 0 before the first one has ended.
+    number: u64,
+    is_last: bool,
+    ends: Vec<u64>,
+}
+
+/// Up to where an instance counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CountsTo {
+    pub(crate) epoch: u64,
+    /// More of it may have counted than the record knows, if that is damaged.
+    pub(crate) is_to_be_checked: bool,
 }
 
 impl EpochRecord {
@@ -62,16 +82,17 @@ impl EpochRecord {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let mut record = EpochRecord { file, instances, number: 0, ends: Vec::new(), has_failed: false };
+        let mut record = EpochRecord { file, instances, last: Epoch::default(), has_failed: false };
         record.read_or_begin(&path)?;
         record.file.sync_all()?;
         File::open(directory)?.sync_all()?;
         Ok(record)
     }
 
-    /// Returns up to which epoch an instance counts; `None` before the first epoch has ended.
-    pub(super) fn end_of(&self, instance: usize) -> Option<u64> {
-        self.ends.get(instance).copied()
+    /// Returns up to where an instance counts; `None` before the first epoch has ended.
+    pub(super) fn end_of(&self, instance: usize) -> Option<CountsTo> {
+        let epoch = *self.last.ends.get(instance)?;
+        Some(CountsTo { epoch, is_to_be_checked: !self.last.is_last })
     }
 
     /// Returns whether a write has failed.
@@ -79,23 +100,21 @@ impl EpochRecord {
         self.has_failed
     }
 
-    /// Writes the ends of the next epoch, and returns when they are stored.
+    /// Writes the ends of the next epoch, which is the last one before the instances are closed or not, and returns when they are stored.
     ///
     /// # Errors
     /// Whether they are is found out by opening the record; nothing is written any more.
-    pub(super) fn write(&mut self, ends: &[u64]) -> io::Result<()> {
+    pub(super) fn write(&mut self, ends: &[u64], is_last: bool) -> io::Result<()> {
         assert_eq!(ends.len(), self.instances, "each instance has an end");
         if self.has_failed {
             return Err(io::Error::other("an earlier write has failed"));
         }
-        let number = self.number + 1;
-        let numbers = [number].into_iter().chain(ends.iter().copied());
-        let slot = with_checksum(numbers.flat_map(u64::to_le_bytes).collect());
-        let written = self.file.write_all_at(&slot, self.place_of_slot(number % 2));
+        let epoch = Epoch { number: self.last.number + 1, is_last, ends: ends.to_vec() };
+        let written = self.file.write_all_at(&epoch.encode(), self.place_of_slot(epoch.number % 2));
         let written = written.and_then(|()| self.file.sync_data());
         self.has_failed = written.is_err();
         written?;
-        (self.number, self.ends) = (number, ends.to_vec());
+        self.last = epoch;
         Ok(())
     }
 
@@ -124,27 +143,38 @@ impl EpochRecord {
     }
 
     fn read_slots(&mut self, path: &Path) -> io::Result<()> {
-        let bytes = size_of::<u64>() * (1 + self.instances) + size_of::<u32>();
-        let slots = [0, 1].map(|slot| read_up_to(&self.file, bytes, self.place_of_slot(slot)));
-        let [even, odd] = slots;
+        let [even, odd] =
+            [0, 1].map(|slot| read_up_to(&self.file, self.slot_bytes(), self.place_of_slot(slot)));
         let [even, odd] = [even?, odd?];
-        let numbers =
-            |slot: &[u8]| -> Vec<u64> { slot.chunks_exact(8).map(|number| u64_at(number, 0)).collect() };
-        let valid = [&even, &odd].into_iter().filter_map(|slot| checked(slot)).map(numbers);
-        let Some(last) = valid.filter(|numbers| numbers[0] > 0).max_by_key(|numbers| numbers[0]) else {
+        let valid = [&even, &odd].into_iter().filter_map(|slot| Epoch::decode(slot));
+        match valid.max_by_key(|epoch| epoch.number) {
+            Some(last) => self.last = last,
             // The first one goes to the odd slot.
-            return match even.iter().all(|byte| *byte == 0) {
-                true => Ok(()),
-                false => Err(problem(path, "up to where the instances count cannot be read")),
-            };
-        };
-        (self.number, self.ends) = (last[0], last[1..].to_vec());
+            None if even.iter().all(|byte| *byte == 0) => {}
+            None => return Err(problem(path, "up to where the instances count cannot be read")),
+        }
         Ok(())
     }
 
+    fn slot_bytes(&self) -> usize {
+        size_of::<u64>() * (2 + self.instances) + size_of::<u32>()
+    }
+
     fn place_of_slot(&self, slot: u64) -> u64 {
-        let bytes = size_of::<u64>() * (1 + self.instances) + size_of::<u32>();
-        PAGE_BYTES as u64 + slot * bytes.next_multiple_of(PAGE_BYTES) as u64
+        PAGE_BYTES as u64 + slot * self.slot_bytes().next_multiple_of(PAGE_BYTES) as u64
+    }
+}
+
+impl Epoch {
+    fn encode(&self) -> Vec<u8> {
+        let numbers = [self.number, self.is_last.into()].into_iter().chain(self.ends.iter().copied());
+        with_checksum(numbers.flat_map(u64::to_le_bytes).collect())
+    }
+
+    fn decode(slot: &[u8]) -> Option<Self> {
+        let mut numbers = checked(slot)?.chunks_exact(size_of::<u64>()).map(|number| u64_at(number, 0));
+        let (number, is_last) = (numbers.next()?, numbers.next()? != 0);
+        (number > 0).then(|| Epoch { number, is_last, ends: numbers.collect() })
     }
 }
 

@@ -153,7 +153,7 @@ enum NotEnded {
 
 impl<P: Program> Ending<P> {
     fn end_first(&mut self) -> io::Result<()> {
-        self.end_epoch().map_err(|not_ended| match not_ended {
+        self.end_epoch(false).map_err(|not_ended| match not_ended {
             NotEnded::InstanceEnded => io::Error::other("an instance has ended before the first epoch"),
             NotEnded::Failed(message) => io::Error::other(message),
         })
@@ -161,16 +161,18 @@ impl<P: Program> Ending<P> {
 
     fn run(&mut self, state: &State) {
         while self.waits_for_work(state) {
-            match self.end_epoch() {
+            match self.end_epoch(false) {
                 Ok(()) => {}
                 Err(NotEnded::InstanceEnded) => thread::sleep(RETRY_INTERVAL),
                 Err(NotEnded::Failed(message)) => return self.fail(&message),
             }
         }
-        // What is not in it by now is given up.
-        let _ = self.end_epoch();
-        let release = |_, released| Submission::Release(None, released);
-        let _ = self.running.ask(self.running.first_sites(), release).wait_until(Instant::now() + PATIENCE);
+        // What is not in it by now is given up. Only behind it may closing store what is not of all.
+        if self.end_epoch(true).is_ok() {
+            let release = |_, released| Submission::Release(None, released);
+            let deadline = Instant::now() + PATIENCE;
+            let _ = self.running.ask(self.running.first_sites(), release).wait_until(deadline);
+        }
     }
 
     /// Waits until it is time for the next epoch; `false` when it is over.
@@ -197,7 +199,7 @@ impl<P: Program> Ending<P> {
         instances.iter().any(|instance| instance.member.as_ref().is_some_and(GroupMember::has_waiting))
     }
 
-    fn end_epoch(&mut self) -> Result<(), NotEnded> {
+    fn end_epoch(&mut self, is_last: bool) -> Result<(), NotEnded> {
         self.last_began = Instant::now();
         let starts = self.running.starts();
         let ends = self.end_everywhere().ok_or_else(|| self.ended())?;
@@ -205,7 +207,7 @@ impl<P: Program> Ending<P> {
             |site: SiteId, stored| Submission::WhenStored(ends[usize::from(site.instance)], stored);
         let stored = self.running.ask(self.running.first_sites(), when_stored).wait();
         stored.ok_or_else(|| self.ended())?;
-        self.commit(&starts, &ends)?;
+        self.commit(&starts, &ends, is_last)?;
         let release =
             |site: SiteId, released| Submission::Release(Some(ends[usize::from(site.instance)]), released);
         // One that has ended meanwhile comes back with all of it.
@@ -232,8 +234,8 @@ impl<P: Program> Ending<P> {
     }
 
     /// Records the ends, unless an instance has ended meanwhile: its successor counts up to the end before.
-    fn commit(&self, starts: &[u32], ends: &[u64]) -> Result<(), NotEnded> {
-        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends);
+    fn commit(&self, starts: &[u32], ends: &[u64], is_last: bool) -> Result<(), NotEnded> {
+        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends, is_last);
         let written = match self.running.processes() {
             Some(processes) => processes.if_none_has_ended(starts, write).ok_or(NotEnded::InstanceEnded)?,
             None => write(),

@@ -190,13 +190,20 @@ impl Found {
     /// nothing after it, and it is void for good once the next generation has begun.
     ///
     /// # Errors
-    /// [`OpenError::Refused`] when not everything up to there is stored.
-    pub fn give_up_after(&mut self, epoch: Epoch) -> Result<(), OpenError> {
-        let stored = self.durable_epoch().unwrap_or_default();
+    /// [`OpenError::Refused`] when not everything up to there is stored; with `is_checked` also when the files say
+    /// that more of this generation was durable.
+    pub fn give_up_after(&mut self, epoch: Epoch, is_checked: bool) -> Result<(), OpenError> {
         let Some((manifest, survey)) = &mut self.database else { return Ok(()) };
+        let stored = survey.durable_epoch;
         if manifest.counted_to(stored) < manifest.counted_to(epoch) {
             return Err(OpenError::Refused(format!(
                 "everything up to epoch {epoch} was stored once, and what is found reaches up to epoch {stored}"
+            )));
+        }
+        let said = survey.said_durable(manifest);
+        if is_checked && epoch >= manifest.first_epoch && said > epoch {
+            return Err(OpenError::Refused(format!(
+                "everything up to epoch {said} was durable once, and is to be given up after epoch {epoch}"
             )));
         }
         let end = manifest.checkpoint_end().unwrap_or_default();

@@ -47,10 +47,15 @@ impl Survey {
     /// Returns the epoch up to which everything was stored at some time, whatever has become of it.
     pub(super) fn stored_epoch(&self, manifest: &Manifest) -> Epoch {
         let reach = self.chains.iter().map(|chain| chain.reach.max(chain.evidence.mark)).min();
-        let claimed = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
-        let stored = claimed.chain(reach.map(before)).chain([manifest.durable_epoch]).max();
+        let stored = reach.map(before).unwrap_or_default().max(self.said_durable(manifest));
         // Of the epochs between two generations nothing was ever stored.
-        manifest.counted_to(stored.unwrap_or_default())
+        manifest.counted_to(stored)
+    }
+
+    /// Returns the latest epoch of which a block of the last generation, or the manifest, says that it was durable.
+    pub(super) fn said_durable(&self, manifest: &Manifest) -> Epoch {
+        let said = self.chains.iter().map(|chain| chain.evidence.durable_epoch);
+        said.max().unwrap_or_default().max(manifest.durable_epoch)
     }
 }
 

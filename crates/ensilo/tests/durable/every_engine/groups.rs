@@ -86,7 +86,7 @@ fn what_was_not_released_is_given_up_for_good() {
         wait_stored(&member, later.epoch());
         for image in [disk.kill(), disk.crash(7)].map(Arc::new) {
             let cut = if checkpoint { later.epoch() - 1 } else { end };
-            let db = open_with(options().give_up_after(cut), &image).unwrap();
+            let db = open_with(options().give_up_after(cut, true), &image).unwrap();
             assert_eq!(ids(&db), [0, 1, 2, 3]);
             drop(add(&db, 9));
             db.close().unwrap();
@@ -95,7 +95,7 @@ fn what_was_not_released_is_given_up_for_good() {
             assert_eq!(ids(&db), [0, 1, 2, 3, 9]);
             db.close().unwrap();
             // And once more to the same point, which is in an earlier generation now.
-            let db = open_with(options().give_up_after(cut), &image).unwrap();
+            let db = open_with(options().give_up_after(cut, true), &image).unwrap();
             assert_eq!(ids(&db), [0, 1, 2, 3]);
         }
         member.release(None);
@@ -110,7 +110,7 @@ fn more_than_is_stored_cannot_be_asked_for() {
     ticket.wait().unwrap();
     let asked = db.group_member().unwrap().end_epoch() + 1_000_000;
     db.close().unwrap();
-    let refused = open_with(options().give_up_after(asked), &disk).unwrap_err();
+    let refused = open_with(options().give_up_after(asked, false), &disk).unwrap_err();
     assert!(matches!(refused, Error::Open(_)), "{refused}");
     assert_eq!(ids(&open(&disk)).len(), 4);
 }
@@ -130,4 +130,29 @@ fn closing_waits_for_nobody_who_would_release() {
     db.close().unwrap();
     assert!(waiting.join().unwrap().is_err());
     assert!(checkpoint.join().unwrap().is_err());
+}
+
+#[test]
+fn what_has_counted_is_not_given_up() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = with_accounts(&disk, 3);
+    let member = db.group_member().unwrap();
+    let end_and_release = || {
+        let end = member.end_epoch();
+        wait_stored(&member, end);
+        member.release(Some(end));
+        end
+    };
+    member.hold();
+    drop(add(&db, 3));
+    let first = end_and_release();
+    drop(add(&db, 4));
+    end_and_release();
+    // Behind what was released the log says so.
+    drop(add(&db, 5));
+    let last = end_and_release();
+    let image = Arc::new(disk.kill());
+    let refused = open_with(options().give_up_after(first, true), &image).unwrap_err();
+    assert!(refused.to_string().contains("was durable once"), "{refused}");
+    assert_eq!(ids(&open_with(options().give_up_after(last, true), &image).unwrap()), [0, 1, 2, 3, 4, 5]);
 }
