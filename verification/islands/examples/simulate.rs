@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{panic, thread};
 
 use clap::Parser;
+use ensilo_islands::CommitUnit;
 use ensilo_islands_simulation::{Tally, simulate};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -12,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const SEEDS_AT_ONCE: u64 = 64;
 
 /// Simulates two-phase commit between instances: messages are lost, doubled, late and out of order, and instances die and come back. Each seed is a run of
-/// its own, and is checked in the end: transactions have happened everywhere or nowhere, as their callers were told, and in an order.
+/// its own for either unit of commit, a transaction and an epoch, and is checked in the end: transactions have happened everywhere or nowhere, as their callers were told, and in an order.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -69,13 +70,13 @@ fn run_seeds(next: &AtomicU64, end: u64, has_failed: &AtomicBool, progress: &Pro
         }
         let seeds = begin..end.min(begin + SEEDS_AT_ONCE);
         let count = seeds.end - seeds.start;
-        for seed in seeds {
-            match simulate(seed, None) {
+        for (seed, unit) in seeds.flat_map(|seed| CommitUnit::all().map(|unit| (seed, unit))) {
+            match simulate(seed, unit, None) {
                 Ok(of_seed) => tally += of_seed,
                 Err(failure) => {
                     has_failed.store(true, Ordering::Relaxed);
                     progress.println(format!(
-                        "seed {seed}: {failure}\nAgain: cargo xtask simulate --first {seed} --seeds 1"
+                        "seed {seed}, stored by the {unit}: {failure}\nAgain: cargo xtask simulate --first {seed} --seeds 1"
                     ));
                 }
             }

@@ -25,12 +25,20 @@ pub enum Fault {
     PartsTwice,
     /// A part is carried out by whatever incarnation of the participant it reaches.
     AnyIncarnation,
+    /// An epoch ends while something is half decided.
+    EpochUnpaused,
+    /// The end of an epoch is recorded before all instances have stored it.
+    EpochUnstored,
+    /// A transaction is answered when its coordinator has stored it, before its epoch is recorded.
+    EpochUnrecorded,
+    /// Where one instance dies the others go on with what is given up there.
+    OthersGoOn,
 }
 
 impl Fault {
-    /// Returns those that a random run meets.
+    /// Returns those that a random run meets where a transaction is the unit of commit.
     #[must_use]
-    pub const fn all() -> [Fault; 10] {
+    pub const fn of_transactions() -> [Fault; 10] {
         [
             Fault::UnprotectedReads,
             Fault::ReadersOut,
@@ -42,6 +50,21 @@ impl Fault {
             Fault::NoteStays,
             Fault::PartsTwice,
             Fault::AnyIncarnation,
+        ]
+    }
+
+    /// Returns those that a random run meets where an epoch is the unit of commit.
+    #[must_use]
+    pub const fn of_epochs() -> [Fault; 8] {
+        [
+            Fault::UnprotectedReads,
+            Fault::ReadersOut,
+            Fault::OwnReadsUnvalidated,
+            Fault::PartsTwice,
+            Fault::EpochUnpaused,
+            Fault::EpochUnstored,
+            Fault::EpochUnrecorded,
+            Fault::OthersGoOn,
         ]
     }
 }

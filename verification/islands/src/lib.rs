@@ -9,6 +9,7 @@
 //! The machine's memory, threads and channels are not simulated, nor what a real instance does with its rows.
 #![forbid(unsafe_code)]
 
+mod epochs;
 mod fault;
 mod judge;
 mod network;

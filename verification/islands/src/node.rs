@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{Ages, DistributedId, Io, Message, Outcome, Request, Site, SiteId};
 
 use crate::fault::Fault;
@@ -37,9 +38,9 @@ impl Surroundings<'_> {
 }
 
 impl Node {
-    pub(crate) fn new(instance: u16, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(instance: u16, unit: CommitUnit, fault: Option<Fault>) -> Self {
         let id = SiteId { instance, worker: 0 };
-        Node { id, incarnation: 0, fault, store: Store::new(fault), site: None, received: 0 }
+        Node { id, incarnation: 0, fault, store: Store::new(unit, fault), site: None, received: 0 }
     }
 
     pub(crate) fn id(&self) -> SiteId {
@@ -48,6 +49,24 @@ impl Node {
 
     pub(crate) fn is_up(&self) -> bool {
         self.site.is_some()
+    }
+
+    /// Makes no decisions that others take part in.
+    pub(crate) fn pause(&mut self) {
+        self.site.iter_mut().for_each(Site::pause);
+    }
+
+    /// Goes on with those.
+    pub(crate) fn resume(&mut self, around: &mut Surroundings<'_>) {
+        let (now, mut sender) = (around.now, around.sender(self.id));
+        if let Some(site) = &mut self.site {
+            site.resume(io(&mut self.store, &mut sender, now));
+        }
+    }
+
+    /// Returns whether it is up, and all decisions that were made here are carried out.
+    pub(crate) fn has_carried_out(&self) -> bool {
+        self.site.as_ref().is_some_and(Site::has_carried_out)
     }
 
     /// Dies.

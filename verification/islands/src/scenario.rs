@@ -1,5 +1,6 @@
 //! Runs in which what happens is chosen.
 
+use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{DistributedId, Outcome, Request};
 
 use crate::fault::Fault;
@@ -13,7 +14,7 @@ use crate::world::{Failure, World};
 /// # Errors
 /// What is wrong with the run.
 pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failure> {
-    let mut world = World::of(fastrand::Rng::with_seed(0), 2, fault);
+    let mut world = World::of(fastrand::Rng::with_seed(0), 2, (CommitUnit::Transaction, fault));
     world.network.calm_down();
     let [writes, reads] =
         [(true, false), (false, true)].map(|(writes, reads)| to_bytes(&[Step { key: 0, reads, writes }]));
@@ -41,7 +42,7 @@ pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failu
 /// It is not the older one that commits, or something is wrong with the run.
 pub fn two_wait_for_each_other() -> Result<(), Failure> {
     for ages in [[1, 2], [2, 1], [1, 1]] {
-        let mut world = World::of(fastrand::Rng::with_seed(0), 2, None);
+        let mut world = World::of(fastrand::Rng::with_seed(0), 2, (CommitUnit::Transaction, None));
         world.network.calm_down();
         make_acquainted(&mut world)?;
         let part = to_bytes(&[Step { key: 0, reads: true, writes: true }]);
@@ -72,7 +73,7 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
 /// # Errors
 /// It waits all the same, or something is wrong with the run.
 pub fn one_waits_behind_another() -> Result<(), Failure> {
-    let mut world = World::of(fastrand::Rng::with_seed(0), 3, None);
+    let mut world = World::of(fastrand::Rng::with_seed(0), 3, (CommitUnit::Transaction, None));
     world.network.calm_down();
     make_acquainted(&mut world)?;
     let part = |keys: &[u8]| {
@@ -117,7 +118,7 @@ pub fn one_waits_behind_another() -> Result<(), Failure> {
 /// # Errors
 /// One is tried for too long, or something is wrong with the run.
 pub fn all_are_tried_until_they_commit(seed: u64) -> Result<(), Failure> {
-    let mut world = World::of(fastrand::Rng::with_seed(seed), 3, None);
+    let mut world = World::of(fastrand::Rng::with_seed(seed), 3, (CommitUnit::Transaction, None));
     world.network.calm_down();
     let mut under_way = Vec::new();
     for since in 0..60 {

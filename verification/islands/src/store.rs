@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{
     DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
 };
@@ -82,10 +83,13 @@ enum TicketOf {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Store {
+    unit: CommitUnit,
     fault: Option<Fault>,
     log: Vec<Entry>,
     /// How much of the log a crash leaves at least.
     stored: usize,
+    /// How much of it counts, where an epoch is the unit of commit.
+    recorded: usize,
     rows: BTreeMap<Key, DistributedId>,
     locks: BTreeMap<Key, DistributedId>,
     protected: BTreeSet<(Key, DistributedId)>,
@@ -96,11 +100,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(fault: Option<Fault>) -> Self {
+    pub(crate) fn new(unit: CommitUnit, fault: Option<Fault>) -> Self {
         Store {
+            unit,
             fault,
             log: Vec::new(),
             stored: 0,
+            recorded: 0,
             rows: BTreeMap::new(),
             locks: BTreeMap::new(),
             protected: BTreeSet::new(),
@@ -119,9 +125,23 @@ impl Store {
         self.stored = self.log.len();
     }
 
-    /// Loses what is in memory, and the end of the log: `kept` chooses how much of what is not stored stays.
+    /// Returns how much of the log is stored.
+    pub(crate) fn stored(&self) -> usize {
+        self.stored
+    }
+
+    /// Has everything count up to there.
+    pub(crate) fn record(&mut self, end: usize) {
+        self.recorded = end;
+    }
+
+    /// Loses what is in memory, and the end of the log: `kept` chooses how much of what is not stored stays. Where an epoch is the unit of commit what is
+    /// not recorded is given up.
     pub(crate) fn crash(&mut self, kept: impl FnOnce(usize) -> usize) {
-        let end = self.stored + kept(self.log.len() - self.stored);
+        let mut end = self.stored + kept(self.log.len() - self.stored);
+        if self.commits_by_epoch() {
+            end = end.min(self.recorded);
+        }
         self.log.truncate(end);
         // A decision is in one entry with the writes before it.
         if let Some(Entry::Committed { id, .. }) = self.log.get(end.wrapping_sub(1))
@@ -131,7 +151,7 @@ impl Store {
             self.log.pop();
         }
         let (log, seen) = (std::mem::take(&mut self.log), std::mem::take(&mut self.seen));
-        *self = Store { seen, ..Store::new(self.fault) };
+        *self = Store { seen, recorded: self.recorded, ..Store::new(self.unit, self.fault) };
         for entry in &log {
             self.replay(entry);
         }
@@ -257,6 +277,10 @@ impl PartStore for Store {
     type Prepared = Prepared;
     type Ticket = Ticket;
 
+    fn commits_by_epoch(&self) -> bool {
+        self.unit == CommitUnit::Epoch
+    }
+
     fn prepare(
         &mut self,
         id: DistributedId,
@@ -268,7 +292,7 @@ impl PartStore for Store {
         self.seen.insert(id, sets.reads.clone());
         self.protect(id, &sets);
         let writes = !sets.writes.is_empty();
-        if writes {
+        if writes && !self.commits_by_epoch() {
             self.write(Entry::Prepared { id, part: part.to_vec() });
         }
         let ticket = self.ticket(TicketOf::Prepared);
@@ -276,13 +300,14 @@ impl PartStore for Store {
     }
 
     fn commit(&mut self, id: DistributedId, prepared: Prepared) -> Result<Ticket, Failed> {
-        self.write(Entry::Committed { id, writes: prepared.sets.writes, was_prepared: true });
+        let was_prepared = !self.commits_by_epoch();
+        self.write(Entry::Committed { id, writes: prepared.sets.writes, was_prepared });
         self.release(id);
         Ok(self.ticket(TicketOf::Committed))
     }
 
     fn abort(&mut self, id: DistributedId, prepared: Prepared) {
-        if !prepared.sets.writes.is_empty() {
+        if !prepared.sets.writes.is_empty() && !self.commits_by_epoch() {
             self.write(Entry::Aborted { id });
         }
         self.release(id);
@@ -301,14 +326,17 @@ impl PartStore for Store {
         }
         self.seen.insert(id, sets.reads);
         self.write(Entry::Committed { id, writes: sets.writes, was_prepared: false });
-        if !participants.writers.is_empty() && self.fault != Some(Fault::DecisionUnrecorded) {
+        let is_noted = !participants.writers.is_empty() && !self.commits_by_epoch();
+        if is_noted && self.fault != Some(Fault::DecisionUnrecorded) {
             self.write(Entry::Decided { id, participants: participants.writers.to_vec() });
         }
         Ok((own.map(|own| own.part.to_vec()), self.ticket(TicketOf::Decided)))
     }
 
     fn forget(&mut self, id: DistributedId) {
-        self.write(Entry::Forgotten { id });
+        if !self.commits_by_epoch() {
+            self.write(Entry::Forgotten { id });
+        }
     }
 
     fn is_stored(&mut self, ticket: &mut Ticket) -> Result<bool, Failed> {
@@ -316,8 +344,10 @@ impl PartStore for Store {
             Some(Fault::VoteUnstored) => ticket.of == TicketOf::Prepared,
             Some(Fault::DecisionUnstored) => ticket.of == TicketOf::Decided,
             Some(Fault::DoneUnstored) => ticket.of == TicketOf::Committed,
-            _ => false,
+            _ => self.commits_by_epoch() && ticket.of != TicketOf::Decided,
         };
-        Ok(is_believed || ticket.end <= self.stored)
+        let waits_for_record = self.commits_by_epoch() && self.fault != Some(Fault::EpochUnrecorded);
+        let end = if waits_for_record { self.recorded } else { self.stored };
+        Ok(is_believed || ticket.end <= end)
     }
 }

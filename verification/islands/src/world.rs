@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{DistributedId, Outcome, Request};
 
+use crate::epochs::Epochs;
 use crate::fault::Fault;
 use crate::judge;
 use crate::network::Network;
@@ -67,8 +69,8 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 /// What is wrong with the run.
-pub fn simulate(seed: u64, fault: Option<Fault>) -> Result<Tally, Failure> {
-    let mut world = World::new(seed, fault);
+pub fn simulate(seed: u64, unit: CommitUnit, fault: Option<Fault>) -> Result<Tally, Failure> {
+    let mut world = World::new(seed, unit, fault);
     for _ in 0..STEPS {
         world.step();
     }
@@ -79,7 +81,9 @@ pub fn simulate(seed: u64, fault: Option<Fault>) -> Result<Tally, Failure> {
 }
 
 pub(crate) struct World {
+    unit: CommitUnit,
     fault: Option<Fault>,
+    epochs: Epochs,
     random: fastrand::Rng,
     now: Instant,
     pub(crate) nodes: Vec<Node>,
@@ -95,18 +99,24 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn new(seed: u64, fault: Option<Fault>) -> Self {
+    fn new(seed: u64, unit: CommitUnit, fault: Option<Fault>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let count = random.u16(2..=4);
-        World::of(random, count, fault)
+        World::of(random, count, (unit, fault))
     }
 
     /// Returns a world of `count` instances, all of which are up.
-    pub(crate) fn of(mut random: fastrand::Rng, count: u16, fault: Option<Fault>) -> Self {
-        let nodes = (0..count).map(|instance| Node::new(instance, fault)).collect();
+    pub(crate) fn of(
+        mut random: fastrand::Rng,
+        count: u16,
+        (unit, fault): (CommitUnit, Option<Fault>),
+    ) -> Self {
+        let nodes = (0..count).map(|instance| Node::new(instance, unit, fault)).collect();
         let (keys, loses, dies) = (random.u8(1..=4), random.u8(0..=5), random.u8(0..=3));
         let mut world = World {
+            unit,
             fault,
+            epochs: Epochs::default(),
             random,
             now: Instant::now(),
             nodes,
@@ -124,6 +134,9 @@ impl World {
 
     fn step(&mut self) {
         self.now += Duration::from_micros(self.random.u64(0..3000));
+        if self.unit == CommitUnit::Epoch && self.random.u8(0..8) == 0 {
+            self.go_on_with_epoch();
+        }
         let at = self.random.usize(..self.nodes.len());
         match self.random.u8(0..100) {
             chance if chance < self.loses => self.network.lose_one(&mut self.random),
@@ -156,11 +169,33 @@ impl World {
         Err(Failure::Stuck(format!("{:?}", self.nodes)))
     }
 
+    /// Has an instance die, and with it all others where they are stored together.
     pub(crate) fn crash(&mut self, at: usize) {
-        if self.nodes[at].is_up() {
-            self.crashes += 1;
-            self.nodes[at].crash(|unstored| self.random.usize(..=unstored));
+        if !self.nodes[at].is_up() {
+            return;
         }
+        self.crashes += 1;
+        if self.unit == CommitUnit::Transaction {
+            return self.crash_one(at);
+        }
+        if self.fault == Some(Fault::OthersGoOn) {
+            self.crash_one(at);
+        } else {
+            (0..self.nodes.len()).for_each(|at| self.crash_one(at));
+            // Channels end with those who have them.
+            self.network.take_all();
+        }
+        let mut around = Surroundings { network: &mut self.network, now: self.now };
+        self.epochs.give_up(&mut self.nodes, &mut around);
+    }
+
+    fn crash_one(&mut self, at: usize) {
+        self.nodes[at].crash(|unstored| self.random.usize(..=unstored));
+    }
+
+    fn go_on_with_epoch(&mut self) {
+        let mut around = Surroundings { network: &mut self.network, now: self.now };
+        self.epochs.go_on(&mut self.nodes, &mut around, self.fault);
     }
 
     /// Has an instance come back, if it is dead. The others are told first.
@@ -224,6 +259,9 @@ impl World {
         for at in 0..self.nodes.len() {
             self.nodes[at].store.sync();
             self.poll(at);
+        }
+        if self.unit == CommitUnit::Epoch {
+            self.go_on_with_epoch();
         }
     }
 

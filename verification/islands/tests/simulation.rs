@@ -1,5 +1,6 @@
 //! The protocol holds through many seeds, and the judge finds every mistake that is built in.
 
+use ensilo_islands::CommitUnit;
 use ensilo_islands_simulation::{
     Failure, Fault, Tally, all_are_tried_until_they_commit, one_waits_behind_another,
     reader_ends_before_the_decision, simulate, two_wait_for_each_other,
@@ -10,24 +11,31 @@ const SEEDS_MAX: u64 = 20_000;
 
 #[test]
 fn whatever_is_lost_and_whoever_dies_transactions_happen_everywhere_or_nowhere_and_in_an_order() {
-    let mut tally = Tally::default();
-    for seed in 0..4000 {
-        tally += simulate(seed, None).unwrap_or_else(|failure| {
-            panic!("{failure}\nAgain: cargo xtask simulate --first {seed} --seeds 1")
-        });
+    for unit in CommitUnit::all() {
+        let mut tally = Tally::default();
+        for seed in 0..4000 {
+            tally += simulate(seed, unit, None).unwrap_or_else(|failure| {
+                panic!("{unit}: {failure}\nAgain: cargo xtask simulate --first {seed} --seeds 1")
+            });
+        }
+        assert!(
+            tally.distributed > 10_000 && tally.crashes > 1000 && tally.aborted > 10_000,
+            "{unit}: {tally:?}"
+        );
     }
-    assert!(tally.distributed > 10_000 && tally.crashes > 1000 && tally.aborted > 10_000, "{tally:?}");
 }
 
 #[test]
 fn every_mistake_is_found() {
-    for fault in Fault::all() {
-        let found = (0..SEEDS_MAX).find_map(|seed| simulate(seed, Some(fault)).err());
-        let failure = found.unwrap_or_else(|| panic!("{fault:?} is not found"));
+    let of_transactions = Fault::of_transactions().map(|fault| (CommitUnit::Transaction, fault));
+    let of_epochs = Fault::of_epochs().map(|fault| (CommitUnit::Epoch, fault));
+    for (unit, fault) in of_transactions.into_iter().chain(of_epochs) {
+        let found = (0..SEEDS_MAX).find_map(|seed| simulate(seed, unit, Some(fault)).err());
+        let failure = found.unwrap_or_else(|| panic!("{unit}: {fault:?} is not found"));
         let is_of_order = matches!(failure, Failure::NotSerializable(_));
         let breaks_order =
             matches!(fault, Fault::UnprotectedReads | Fault::ReadersOut | Fault::OwnReadsUnvalidated);
-        assert!(is_of_order || !breaks_order, "{fault:?}: {failure}");
+        assert!(is_of_order || !breaks_order, "{unit}, {fault:?}: {failure}");
     }
 }
 
