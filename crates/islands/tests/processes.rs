@@ -6,7 +6,9 @@
 mod bank;
 
 use std::collections::BTreeSet;
-use std::process::{Command, ExitCode};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -19,12 +21,20 @@ use ensilo_islands::{ChannelKind, CommitUnit, Islands, LoadTime, run_if_instance
 
 const INSTANCES: usize = 3;
 
+/// Names the directory of instances to a process that opens them and is killed; and the unit of commit.
+const PARENT: &str = "ENSILO_TEST_PARENT";
+const UNIT: &str = "ENSILO_TEST_UNIT";
+
 /// How many processes are killed in all.
 const KILLS: usize = 12;
 
 fn main() -> ExitCode {
     if let Some(ended) = run_if_instance::<Bank>(Database::options) {
         return ended;
+    }
+    if let Some(directory) = std::env::var_os(PARENT) {
+        transfer_until_killed(Path::new(&directory));
+        return ExitCode::FAILURE;
     }
     for kind in ChannelKind::all() {
         processes_carry_out_transactions(kind);
@@ -34,6 +44,7 @@ fn main() -> ExitCode {
     for unit in CommitUnit::all() {
         a_stopped_instance_holds_up_nobody_for_long(unit);
         what_was_answered_survives_killed_processes(unit);
+        what_was_answered_survives_a_killed_parent(unit);
     }
     ExitCode::SUCCESS
 }
@@ -223,6 +234,45 @@ fn what_was_answered_survives_killed_processes(unit: CommitUnit) {
         aborted.len(),
         next.into_inner()
     );
+}
+
+/// Says the number of each transaction that is answered, and where it has happened.
+fn transfer_until_killed(directory: &Path) {
+    let unit: CommitUnit = std::env::var(UNIT).unwrap().parse().unwrap();
+    let options = options(INSTANCES).directory(directory).processes(this_program).commit_unit(unit);
+    let islands = options.open::<Bank>().unwrap();
+    let first = numbers(&islands, 0).last().map_or(0, |last| last + 1000);
+    for number in first.. {
+        let (from, to) = ((number % 3) as u16, ((number + 1) % 3) as u16);
+        let ids = ((number % 8) as u32, (number / 8 % 8) as u32);
+        if matches!(islands.transact(from, &transfer(to, ids, 1, Some(number))), Outcome::Committed { .. }) {
+            println!("{number} {from} {to}");
+        }
+    }
+}
+
+fn what_was_answered_survives_a_killed_parent(unit: CommitUnit) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut answered = Vec::new();
+    for _ in 0..3 {
+        let mut command = this_program();
+        command.env(PARENT, directory.path()).env(UNIT, unit.name()).stdout(Stdio::piped());
+        let mut parent = command.spawn().unwrap();
+        let lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let of_line = |line: String| {
+            let mut words = line.split(' ');
+            let mut next = || words.next().unwrap().to_owned();
+            (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap())
+        };
+        answered.extend(lines.take(30).map(|line| of_line(line.unwrap())));
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+    }
+    // Its instances may be about to end.
+    let options = options(INSTANCES).directory(directory.path()).processes(this_program);
+    let islands = options.commit_unit(unit).open::<Bank>().unwrap();
+    assert_eq!(answered.len(), 90);
+    check(&islands, &answered, &[]);
 }
 
 fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]) {

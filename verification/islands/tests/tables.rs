@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use ensilo::Row;
 use ensilo_check::{Epoch, History, Key, Options, TableId, Tid, Transaction, TransactionId, Verdict, check};
 use ensilo_islands::{
-    Instances, IslandDatabase, IslandError, IslandTable, IslandTransaction, IslandsOptions, Partitioning,
-    Placement, Plan, Topology,
+    CommitUnit, Instances, IslandDatabase, IslandError, IslandTable, IslandTransaction, IslandsOptions,
+    Partitioning, Placement, Plan, Topology,
 };
 
 /// Few enough that transactions meet.
@@ -178,10 +178,11 @@ fn options(instances: usize) -> IslandsOptions {
 
 #[test]
 fn transactions_on_tables_of_several_instances_are_serializable() {
-    let directory = tempfile::tempdir().unwrap();
-    for (seed, options) in
-        (0..).zip([options(1), options(2), options(4), options(2).directory(directory.path())])
-    {
+    let [first, second] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    let stored = options(2).directory(first.path());
+    let stored_by_epochs = options(2).directory(second.path()).commit_unit(CommitUnit::Epoch);
+    let all = [options(1), options(2), options(4), stored, stored_by_epochs];
+    for (seed, options) in (0..).zip(all) {
         let run = Run::new(options, Mistake::None);
         let history = run.history(Duration::from_millis(1500), seed);
         match check(&history, &Options::default()) {
