@@ -1,6 +1,7 @@
 //! Several instances as one database: in processes of their own, or in threads of one process.
 
 mod attempts;
+mod backup;
 mod commit_unit;
 mod control;
 mod epoch_record;
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
+pub use self::backup::IslandsBackup;
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
 use self::epochs::{Activity, EpochCommit};

@@ -99,7 +99,9 @@ pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 #[cfg(not(loom))]
 pub use instance::{InstanceError, InstanceNumber, LoadReport, LoadTime, Program, RequestSource};
 #[cfg(not(loom))]
-pub use islands::{CommitUnit, Islands, IslandsOptions, OpenTransaction, PointReader, run_if_instance};
+pub use islands::{
+    CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, run_if_instance,
+};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};

@@ -238,3 +238,42 @@ fn transactions_of_one_instance_belong_to_the_epochs_of_all() {
     drop(islands);
     assert_eq!(balances(&open()), [8000, 6000]);
 }
+
+/// Made while money is moved between the instances.
+#[test]
+fn a_copy_of_all_instances_is_one_of_a_moment() {
+    for unit in CommitUnit::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let open = |name: &str| {
+            let options = options(2).directory(place(name)).commit_unit(unit);
+            options.open::<Bank>().unwrap()
+        };
+        let islands = open("here");
+        let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(800) };
+        let answered = transfer(1, (1, 2), 1, Some(7));
+        assert!(matches!(islands.transact(0, &answered), Outcome::Committed { .. }));
+        thread::scope(|scope| {
+            let loading = scope.spawn(|| islands.run_load(3, time, &[]).unwrap());
+            for copy in ["first", "second"] {
+                let made = islands.backup(place(copy)).unwrap();
+                assert!(made.files >= 2 && made.bytes > 1000, "{made:?}");
+                islands.checkpoint().unwrap();
+                assert!(islands.backup(place(copy)).is_err_and(|error| error.to_string().contains("empty")));
+            }
+            assert!(loading.join().unwrap().committed > 10);
+        });
+        for copy in ["first", "second"] {
+            let copy = open(copy);
+            assert_eq!(balances(&copy).iter().sum::<i64>(), 16_000);
+            assert_eq!(sum_of_all(&copy), 16_000);
+            let numbers = Request::new(Some(Part::Numbers.bytes()), Vec::new());
+            let Outcome::Committed { local: Some(there), .. } = copy.transact(1, &numbers) else { panic!() };
+            assert!(there.chunks(8).any(|number| number == 7u64.to_le_bytes()));
+            assert!(matches!(copy.transact(0, &transfer(1, (1, 2), 1, None)), Outcome::Committed { .. }));
+        }
+    }
+    let in_memory = options(2).open::<Bank>().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    assert!(in_memory.backup(directory.path()).is_err() && in_memory.checkpoint().is_err());
+}

@@ -273,6 +273,12 @@ fn what_was_answered_survives_a_killed_parent(unit: CommitUnit) {
     let islands = options.commit_unit(unit).open::<Bank>().unwrap();
     assert_eq!(answered.len(), 90);
     check(&islands, &answered, &[]);
+    let copy = directory.path().join("copy");
+    islands.checkpoint().unwrap();
+    islands.backup(&copy).unwrap();
+    drop(islands);
+    let options = bank::options(INSTANCES).directory(copy).processes(this_program);
+    check(&options.commit_unit(unit).open::<Bank>().unwrap(), &answered, &[]);
 }
 
 fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]) {

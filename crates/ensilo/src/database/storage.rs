@@ -58,9 +58,21 @@ impl<E: Engine> Database<E> {
     /// directory holds the whole backup or cannot be opened.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
-        let durable = self.shared.written()?;
+        self.shared.written()?.backup::<E>(target.as_ref(), self.row_bytes())
+    }
+
+    /// Copies the database as it was at the end of an epoch that is stored; `None` if a checkpoint has more by now; see
+    /// [`group`](crate::group).
+    #[doc(hidden)]
+    pub fn backup_up_to(&self, target: impl AsRef<Path>, epoch: u64) -> Result<Option<Backup>> {
+        self.check_open()?;
+        self.shared.written()?.backup_up_to::<E>(target.as_ref(), Epoch::new(epoch), self.row_bytes())
+    }
+
+    /// Returns how many bytes the rows have.
+    fn row_bytes(&self) -> u64 {
         let statistics = self.shared.engine.statistics();
-        durable.backup::<E>(target.as_ref(), statistics.memory.live_bytes + statistics.cold.row_bytes)
+        statistics.memory.live_bytes + statistics.cold.row_bytes
     }
 
     /// Waits until all rows are loaded, and the entries of all indexes are made, of a database that was opened with

@@ -8,9 +8,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ensilo_log::{BackedUp, DatabaseFiles, Log, OpenError};
-
 use ensilo_engine::{Engine, Failpoint};
+use ensilo_epoch::Epoch;
+use ensilo_log::{BackedUp, DatabaseFiles, Log, OpenError};
 
 use super::Durable;
 use super::checkpointer::Checkpointer;
@@ -35,18 +35,35 @@ impl Durable {
     /// Copies the database as it is on disk to `target`.
     pub(crate) fn backup<E: Engine>(&self, target: &Path, live_bytes: u64) -> Result<Backup> {
         self.checkpointer.with_files(|files| {
-            let start = Instant::now();
-            let BackedUp { durable_epoch, files, bytes } = self.copy::<E>(files, target, live_bytes)?;
-            Ok(Backup { durable_epoch: durable_epoch.get(), files, bytes, duration: start.elapsed() })
+            // What was acknowledged before the call is durable by now, and the failure of a log does not take it
+            // back.
+            self.copy::<E>(files, (target, self.log.durable_epoch()), live_bytes)
         })
     }
 
-    fn copy<E: Engine>(&self, files: &DatabaseFiles, target: &Path, live_bytes: u64) -> Result<BackedUp> {
+    /// Copies the database as it was at the end of an epoch that is stored; `None` if a checkpoint has more by now.
+    pub(crate) fn backup_up_to<E: Engine>(
+        &self,
+        target: &Path,
+        epoch: Epoch,
+        live_bytes: u64,
+    ) -> Result<Option<Backup>> {
+        self.checkpointer.with_files(|files| {
+            let has_more = files.manifest().checkpoint_end().is_some_and(|end| end > epoch);
+            let copy = || self.copy::<E>(files, (target, epoch), live_bytes);
+            (!has_more).then(copy).transpose()
+        })
+    }
+
+    /// Copies everything up to an epoch.
+    fn copy<E: Engine>(
+        &self,
+        files: &DatabaseFiles,
+        (target, durable_epoch): (&Path, Epoch),
+        live_bytes: u64,
+    ) -> Result<Backup> {
         let Durable { log, checkpointer, .. } = self;
-        let rate_limit = rate_limit(checkpointer, log, live_bytes);
-        // What was acknowledged before the call is durable by now, and the failure of a log does not take it
-        // back.
-        let durable_epoch = log.durable_epoch();
+        let (start, rate_limit) = (Instant::now(), rate_limit(checkpointer, log, live_bytes));
         E::reached(Failpoint::BackupBegun);
         let mut is_given_up = false;
         let copied = files.backup(target, durable_epoch, &mut |bytes| {
@@ -56,10 +73,11 @@ impl Durable {
             if is_given_up { Err(closing()) } else { Ok(()) }
         });
         // Any other failure is reported, also while the database is being closed.
-        copied.map_err(|error| match is_given_up {
+        let BackedUp { durable_epoch, files, bytes } = copied.map_err(|error| match is_given_up {
             true => Error::Closed,
             false => Error::BackupFailed(Box::new(error)),
-        })
+        })?;
+        Ok(Backup { durable_epoch: durable_epoch.get(), files, bytes, duration: start.elapsed() })
     }
 }
 

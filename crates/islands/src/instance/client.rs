@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::load::{Load, LoadCounts};
+use super::maintenance::Maintenance;
 use super::snapshot::PointId;
 use crate::channel::{ChannelError, MESSAGE_BYTES_MAX, Waiting};
 use crate::commit::{Decision, DistributedId, OpenId, Outcome, Refusal, Request};
@@ -53,6 +54,8 @@ pub(crate) enum Order {
     EndSnapshot(PointId),
     /// Do what is no part of a transaction.
     Administer(Vec<u8>),
+    /// Do something with the files of the database.
+    Maintain(Maintenance),
     /// Say which transactions wait for a decision.
     InDoubt,
     /// Carry out an operator's decision.
@@ -84,7 +87,7 @@ pub(crate) enum Reply {
     SnapshotBegun,
     /// What was read.
     Read(Result<Vec<u8>, String>),
-    /// What the program says about what is no part of a transaction.
+    /// What has come of what is no part of a transaction.
     Administered(Result<Vec<u8>, Refusal>),
     /// The transactions that wait for a decision.
     InDoubt(Vec<DistributedId>),

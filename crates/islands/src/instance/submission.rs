@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::carry_out::message_of;
 use super::client::{OpenPart, Order, Reply};
 use super::load::{Load, LoadReport};
+use super::maintenance::Maintenance;
 use super::snapshot::PointId;
 use super::wake::Wake;
 use crate::channel::Waiting;
@@ -46,6 +47,8 @@ pub(crate) enum Submission {
     EndSnapshot(PointId),
     /// Do what is no part of a transaction.
     Administer(Vec<u8>, Answer<Result<Vec<u8>, Refusal>>),
+    /// Do something with the files of the database.
+    Maintain(Maintenance, Answer<Result<Vec<u8>, Refusal>>),
     /// Say which transactions wait for a decision.
     InDoubt(Answer<Vec<DistributedId>>),
     /// Carry out an operator's decision, and say whether the transaction waits for one.
@@ -85,6 +88,9 @@ impl Submission {
             Order::EndSnapshot(id) => Submission::EndSnapshot(id),
             Order::Administer(request) => {
                 Submission::Administer(request, replier.answer(Reply::Administered))
+            }
+            Order::Maintain(maintenance) => {
+                Submission::Maintain(maintenance, replier.answer(Reply::Administered))
             }
             Order::InDoubt => Submission::InDoubt(replier.answer(Reply::InDoubt)),
             Order::Resolve(id, decision) => {

@@ -339,6 +339,10 @@ impl<P: Program> Worker<P> {
                 let program = Arc::clone(&self.program);
                 aside::run(answer, move || program.administer(&request));
             }
+            Submission::Maintain(maintenance, answer) => {
+                let db = self.store.db().clone();
+                aside::run(answer, move || maintenance.carry_out(&db));
+            }
             Submission::InDoubt(answer) => answer(self.site.in_doubt().collect()),
             Submission::Resolve(id, decision, answer) => {
                 let io = Io { store: &mut self.store, outbox: &mut self.links, now };
@@ -354,10 +358,10 @@ impl<P: Program> Worker<P> {
         Ok(())
     }
 
-    /// Does something with the database as one of several whose epochs are stored together, if it is one.
+    /// Does something with the database as one of several, if it is stored.
     fn of_member(&self, act: impl FnOnce(&GroupMember)) {
-        if let Some(member) = self.store.member() {
-            act(member);
+        if let Ok(member) = self.store.db().group_member() {
+            act(&member);
         }
     }
 

@@ -202,28 +202,14 @@ impl<P: Program> Ending<P> {
     fn end_epoch(&mut self, is_last: bool) -> Result<(), NotEnded> {
         self.last_began = Instant::now();
         let starts = self.running.starts();
-        let ends = self.end_everywhere().ok_or_else(|| self.ended())?;
-        let when_stored =
-            |site: SiteId, stored| Submission::WhenStored(ends[usize::from(site.instance)], stored);
-        let stored = self.running.ask(self.running.first_sites(), when_stored).wait();
-        stored.ok_or_else(|| self.ended())?;
+        let ends = self.running.end_epochs(self.last_began + PATIENCE).ok_or_else(|| self.ended())?;
+        self.running.wait_until_stored(&ends).ok_or_else(|| self.ended())?;
         self.commit(&starts, &ends, is_last)?;
         let release =
             |site: SiteId, released| Submission::Release(Some(ends[usize::from(site.instance)]), released);
         // One that has ended meanwhile comes back with all of it.
         let _ = self.running.ask(self.running.first_sites(), release).wait();
         Ok(())
-    }
-
-    /// Ends the epoch at all instances, while nothing is half decided. Returns the last epoch of each.
-    fn end_everywhere(&self) -> Option<Vec<u64>> {
-        let deadline = Instant::now() + PATIENCE;
-        let _one_at_a_time = self.running.lock_pauses();
-        let _paused = self.running.pause(deadline)?;
-        let ask = self.running.ask(self.running.first_sites(), |_, ended| Submission::EndEpoch(ended));
-        let mut ends = ask.wait_until(deadline)?;
-        ends.sort_unstable();
-        Some(ends.into_iter().map(|(_, end)| end).collect())
     }
 
     fn ended(&self) -> NotEnded {

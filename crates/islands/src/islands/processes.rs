@@ -169,6 +169,7 @@ fn refuse(submission: Submission, reason: &str) {
         | Submission::EndSnapshot(_)
         | Submission::RollBack(_)
         | Submission::Administer(..)
+        | Submission::Maintain(..)
         | Submission::Validate(..)
         | Submission::Pause(_)
         | Submission::InDoubt(_)

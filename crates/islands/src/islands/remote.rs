@@ -292,6 +292,9 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::Administer(request, answer) => {
             Some((Order::Administer(request), Waiting::Administer(answer)))
         }
+        Submission::Maintain(maintenance, answer) => {
+            Some((Order::Maintain(maintenance), Waiting::Administer(answer)))
+        }
         Submission::InDoubt(answer) => Some((Order::InDoubt, Waiting::InDoubt(answer))),
         Submission::Resolve(id, decision, answer) => {
             Some((Order::Resolve(id, decision), Waiting::Resolve(answer)))

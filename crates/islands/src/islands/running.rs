@@ -129,6 +129,22 @@ impl<P: Program> Running<P> {
         let paused = Paused(self);
         self.ask(self.sites(), |_, answer| Submission::Pause(answer)).wait_until(deadline).map(|_| paused)
     }
+
+    /// Ends an epoch at all instances, while nothing is half decided. Returns the last epoch of each; `None` if that takes too long, or one has ended.
+    pub(super) fn end_epochs(&self, deadline: Instant) -> Option<Vec<u64>> {
+        let _one_at_a_time = self.lock_pauses();
+        let _paused = self.pause(deadline)?;
+        let mut ends =
+            self.ask(self.first_sites(), |_, ended| Submission::EndEpoch(ended)).wait_until(deadline)?;
+        ends.sort_unstable();
+        Some(ends.into_iter().map(|(_, end)| end).collect())
+    }
+
+    /// Waits until each instance has stored everything up to an epoch of its own; `None` if one never will.
+    pub(super) fn wait_until_stored(&self, ends: &[u64]) -> Option<()> {
+        let when = |site: SiteId, stored| Submission::WhenStored(ends[usize::from(site.instance)], stored);
+        self.ask(self.first_sites(), when).wait().map(drop)
+    }
 }
 
 /// What sites answer.

@@ -1,0 +1,132 @@
+//! Checkpoints and copies of all instances.
+//!
+//! Checkpoints are made by each instance by itself, of what counts there. A copy is one of all: as at a [point](super::point), no transaction is half
+//! decided while each instance ends an epoch of its own, and the copy of each has everything up to there and nothing behind it. So no part is in doubt
+//! in it that is decided elsewhere.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::epoch_record::EpochRecord;
+use super::{Islands, directory_of};
+use crate::commit::{Refusal, RefusalReason, SiteId};
+use crate::instance::{Copied, Maintenance, Program, Submission};
+
+/// How long it may take until no decision is half carried out.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often copying begins anew, where a checkpoint has come in between.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// A copy of all instances that was made.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct IslandsBackup {
+    /// How many files of checkpoints and logs were copied.
+    pub files: u64,
+    /// Their bytes, as far as they were copied.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+impl<P: Program> Islands<P> {
+    /// Has each instance make a checkpoint now, and returns when all have.
+    ///
+    /// # Errors
+    /// What an instance says: that it is in memory, or that its disk fails.
+    pub fn checkpoint(&self) -> Result<(), Refusal> {
+        self.maintain(|_| Maintenance::Checkpoint).map(drop)
+    }
+
+    /// Copies all instances to a directory, which is empty or missing and on the machine that they run on, while transactions go on. The copy is opened as the
+    /// instances are, as many of them, with the same [unit of commit](super::CommitUnit): opening it is the restore. Each of them was read back and
+    /// verified when this returns.
+    ///
+    /// It has everything that was answered before the call, and is one consistent point of all instances. To fix it transactions at several instances are
+    /// held up for some milliseconds.
+    ///
+    /// # Errors
+    /// What an instance says: that it is in memory, or that the disk fails or is full; that the directory is not empty. What was made of the copy is
+    /// removed.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<IslandsBackup, Refusal> {
+        let (start, target) = (Instant::now(), target.as_ref());
+        check_target(target)?;
+        let made = self.copy_all(target);
+        if made.is_err() {
+            self.remove_copies(target);
+        }
+        let copied = made?;
+        Ok(IslandsBackup {
+            files: copied.iter().map(|copied| copied.files).sum(),
+            bytes: copied.iter().map(|copied| copied.bytes).sum(),
+            duration: start.elapsed(),
+        })
+    }
+
+    fn copy_all(&self, target: &Path) -> Result<Vec<Copied>, Refusal> {
+        for _ in 0..ATTEMPTS_MAX {
+            let ends = self.end_epochs()?;
+            let copied = self.maintain(|instance| Maintenance::Backup {
+                target: directory_of(target, instance),
+                up_to: ends[usize::from(instance)],
+            })?;
+            let copied = copied.iter().map(|bytes| Copied::from_bytes(bytes).flatten()).collect();
+            if let Some(copied) = copied {
+                self.record_ends(target, &ends).map_err(|error| refused(&error.to_string()))?;
+                return Ok(copied);
+            }
+            self.remove_copies(target);
+        }
+        Err(refused("checkpoints come too often: try again, or have fewer of them made"))
+    }
+
+    /// Has the copy say up to where it counts, if the instances commit by epochs.
+    fn record_ends(&self, target: &Path, ends: &[u64]) -> io::Result<()> {
+        match self.epochs {
+            Some(_) => EpochRecord::open(target, ends.len())?.write(ends, true),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what was made of a copy.
+    fn remove_copies(&self, target: &Path) {
+        for instance in 0..self.instances() as u16 {
+            // What cannot be removed is in the way of the next one, which says so.
+            let _ = std::fs::remove_dir_all(directory_of(target, instance));
+        }
+    }
+
+    /// Ends an epoch at each instance, while nothing is half decided, and returns their numbers when all are stored.
+    fn end_epochs(&self) -> Result<Vec<u64>, Refusal> {
+        let ended = || refused("an instance has ended, or is in memory, so that nothing of it is stored");
+        let ends = self.running.end_epochs(Instant::now() + PATIENCE).ok_or_else(ended)?;
+        self.running.wait_until_stored(&ends).ok_or_else(ended)?;
+        Ok(ends)
+    }
+
+    /// Has each instance do something with its files, and returns what each has returned, in their order.
+    fn maintain(&self, what: impl Fn(u16) -> Maintenance) -> Result<Vec<Vec<u8>>, Refusal> {
+        let _activity = self.activity();
+        let ask = |site: SiteId, answer| Submission::Maintain(what(site.instance), answer);
+        let done = self.running.ask(self.running.first_sites(), ask).wait();
+        let mut done = done.ok_or_else(|| refused("an instance has ended meanwhile"))?;
+        done.sort_by_key(|(instance, _)| *instance);
+        done.into_iter().map(|(_, done)| done).collect()
+    }
+}
+
+/// Checks that there is nothing where a copy is to be made.
+fn check_target(target: &Path) -> Result<(), Refusal> {
+    let is_empty = match std::fs::read_dir(target) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(refused(&format!("{}: {error}", target.display()))),
+    };
+    if is_empty { Ok(()) } else { Err(refused(&format!("{} is not empty", target.display()))) }
+}
+
+fn refused(message: &str) -> Refusal {
+    Refusal::new(RefusalReason::Rejected, message)
+}
