@@ -404,3 +404,7 @@ impl fmt::Debug for Group {
 fn before(mark: Epoch) -> Epoch {
     Epoch::new(mark.get().saturating_sub(1))
 }
+
+#[cfg(all(loom, test))]
+#[path = "durable_model.rs"]
+mod model;
