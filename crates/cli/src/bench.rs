@@ -1,6 +1,7 @@
 //! `ensilo bench`: a workload, its report and its exit code.
 
 mod common;
+mod counters;
 pub(crate) mod islands;
 mod stock;
 mod tpcc;
@@ -47,6 +48,10 @@ enum Workload {
     Tpcb(islands::TpcbArguments),
     /// Order entry on several instances, which share the warehouses (TPC-C 5.11)
     TpccIslands(islands::TpccIslandsArguments),
+    /// Reads and writes of single records on several instances, by a hash of their keys
+    YcsbIslands(islands::YcsbIslandsArguments),
+    /// Counters that threads count up, each under a lock, by where the threads run (the islands paper's figures 5 and 7)
+    Counters(counters::CountersArguments),
 }
 
 /// Runs the workload and writes its report to stdout.
@@ -61,6 +66,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::Micro(micro) => return islands::run_micro(micro),
         Workload::Tpcb(tpcb) => return islands::run_tpcb(tpcb),
         Workload::TpccIslands(tpcc) => return islands::run_tpcc(tpcc),
+        Workload::YcsbIslands(ycsb) => return islands::run_ycsb(ycsb),
+        Workload::Counters(counters) => return counters::run(counters),
     };
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
@@ -68,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::TpccHybrid(_) | Workload::Stock(_) => None,
         Workload::Tpce(_) | Workload::TpceHybrid(_) | Workload::Ycsb(_) => None,
         Workload::Micro(_) | Workload::Tpcb(_) | Workload::TpccIslands(_) => None,
+        Workload::YcsbIslands(_) | Workload::Counters(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {
         crate::refuse_usage(&why);

@@ -14,8 +14,10 @@ use ensilo_islands::{
     ChannelKind, CpuId, InstancePlace, Instances, MESSAGE_BYTES_MAX, Placement, Plan, Regular, RoundTrips,
     Topology, answer_all, bind_this_thread, connect, measure_round_trips,
 };
+use ensilo_islands_bench::{ChannelReport, ChannelRun};
 
-use crate::output::{Output, failed};
+use crate::bench::islands::IslandsFormat;
+use crate::output::{Output, failed, say};
 use crate::seconds::seconds_of_run;
 
 const EXAMPLES: &str = "\
@@ -28,6 +30,8 @@ Examples:
       The same for four instances on the paper's machine with eight sockets, each with cores of all of them.
   ensilo islands channels --cpus 0,1
       How long a message takes to another process and back, by each kind of channel.
+  ensilo islands channels --placement spread --kinds memory,unix --format json
+      Two of the kinds, between processors of two sockets if there are; for programs.
   ensilo islands advise micro --update --multisite 20 --verify
       How many instances suit a workload, and whether that is so.
 
@@ -92,6 +96,15 @@ pub(crate) struct ChannelsArguments {
     /// The processors that the two processes run on [default: wherever the operating system puts them]
     #[arg(long, value_name = "A,B", value_parser = two_cpus)]
     cpus: Option<[CpuId; 2]>,
+
+    /// Where the two processes run: close to each other (group, mix), on two sockets if there are (spread), or where the operating
+    /// system puts them (system)
+    #[arg(long, value_name = "group|spread|mix|system", conflicts_with = "cpus", default_value_t = Placement::System)]
+    placement: Placement,
+
+    /// How the report is written; as JSON one object on a line for each kind
+    #[arg(long, value_enum, default_value_t = IslandsFormat::Text)]
+    format: IslandsFormat,
 }
 
 #[derive(Debug, Args)]
@@ -170,41 +183,49 @@ fn list(numbers: impl Iterator<Item = u32>) -> String {
 const PAUSE: Duration = Duration::from_millis(1);
 
 fn measure_channels(arguments: &ChannelsArguments) -> Done {
-    let [own, other] = arguments.cpus.map_or([None; 2], |cpus| cpus.map(Some));
-    let (bytes, duration) = (arguments.message_bytes, Duration::from_secs_f64(arguments.seconds));
-    crate::output::say(format_args!(
-        "messages of {bytes} bytes to another process and back, {} s each\n\n{:8} {:>12} {:>12} {:>12} {:>16}",
-        arguments.seconds, "channel", "per second", "median us", "99 % us", "asleep median us"
-    ));
-    for kind in &arguments.kinds {
-        let (mut child, link) = start_other(*kind, other)?;
-        // In a thread of its own, which alone is kept on its processor: the next process is started by this one, and may run anywhere.
-        let measure = || -> Done<[RoundTrips; 2]> {
-            run_on(own)?;
-            let mut channel = connect(*kind, link)?;
-            let mut measure = |pause| measure_round_trips(&mut *channel, bytes, duration, pause);
-            Ok([measure(None)?, measure(Some(PAUSE))?])
-        };
-        let measured = std::thread::scope(|scope| scope.spawn(measure).join());
-        let [busy, asleep] = measured.map_err(|_| "the measurement has failed")??;
-        if !child.wait()?.success() {
-            return Err("the other process has failed".into());
+    let ChannelsArguments { kinds, message_bytes, seconds, cpus, placement, format } = arguments;
+    let places = cpus.map_or_else(|| cpus_of(*placement), |cpus| Ok(cpus.map(Some)))?;
+    if let IslandsFormat::Text = format {
+        say(format_args!(
+            "messages of {message_bytes} bytes to another process and back, {seconds} s each\n"
+        ));
+        say(format_args!("{}", ChannelReport::header()));
+    }
+    for kind in kinds {
+        let placement = if cpus.is_some() { "cpus" } else { placement.name() };
+        let run = ChannelRun { kind: *kind, placement, message_bytes: *message_bytes, seconds: *seconds };
+        let report = measure_channel(run, places)?;
+        match format {
+            IslandsFormat::Text => say(format_args!("{report}")),
+            IslandsFormat::Json => say(format_args!("{}", report.to_json())),
         }
-        show_round_trips(*kind, &busy, &asleep);
     }
     Ok(())
 }
 
-fn show_round_trips(kind: ChannelKind, busy: &RoundTrips, asleep: &RoundTrips) {
-    let micros = |trips: &RoundTrips, share| trips.quantile(share).as_secs_f64() * 1e6;
-    crate::output::say(format_args!(
-        "{:8} {:>12.0} {:>12.2} {:>12.2} {:>16.2}",
-        kind.name(),
-        busy.per_second(),
-        micros(busy, 0.5),
-        micros(busy, 0.99),
-        micros(asleep, 0.5)
-    ));
+/// Returns the processors of the first two workers of an instance that is placed so.
+fn cpus_of(placement: Placement) -> Done<[Option<CpuId>; 2]> {
+    let plan = Plan::new(&Topology::of_this_machine()?, Instances::One, placement);
+    let place = &plan.instances()[0];
+    Ok([0, 1].map(|worker| place.cpu_of_worker(worker)))
+}
+
+fn measure_channel(run: ChannelRun, [own, other]: [Option<CpuId>; 2]) -> Done<ChannelReport> {
+    let duration = Duration::from_secs_f64(run.seconds);
+    let (mut child, link) = start_other(run.kind, other)?;
+    // In a thread of its own, which alone is kept on its processor: the next process is started by this one, and may run anywhere.
+    let measure = || -> Done<[RoundTrips; 2]> {
+        run_on(own)?;
+        let mut channel = connect(run.kind, link)?;
+        let mut measure = |pause| measure_round_trips(&mut *channel, run.message_bytes, duration, pause);
+        Ok([measure(None)?, measure(Some(PAUSE))?])
+    };
+    let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+    let [busy, asleep] = measured.map_err(|_| "the measurement has failed")??;
+    if !child.wait()?.success() {
+        return Err("the other process has failed".into());
+    }
+    Ok(ChannelReport::new(run, [&busy, &asleep]))
 }
 
 /// Starts the process that answers, and returns the socket that leads to it.

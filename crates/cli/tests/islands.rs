@@ -43,58 +43,76 @@ fn every_kind_of_channel_is_measured() {
     let cpus = cpus.join(",");
     let one = ["--kinds", "pipe", "--cpus", &cpus, "--message-bytes", "0", "--seconds", "0.05"];
     assert_eq!(expect_exit(0, &[&["islands", "channels"], &one[..]].concat(), &[]).lines().count(), 4);
+    let json = ["--kinds", "memory,tcp", "--placement", "spread", "--seconds", "0.05", "--format", "json"];
+    let reports = expect_exit(0, &[&["islands", "channels"], &json[..]].concat(), &[]);
+    for (line, kind) in reports.lines().zip(["memory", "tcp"]) {
+        let report: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&report["channel"], &report["placement"]), (&kind.into(), &"spread".into()));
+        assert!(report["throughput"].as_f64().unwrap() > 0.0, "{report}");
+    }
+    expect_exit(2, &[&["islands", "channels", "--placement", "group"], &one[..]].concat(), &[]);
 }
 
 #[test]
-fn workloads_run_on_instances_and_leave_consistent_rows() {
-    let time = ["--seconds", "0.3", "--warmup", "0.1"];
-    for run in [
-        &["micro", "--islands", "2", "--multisite", "50", "--update"][..],
-        &[
-            "micro",
-            "--islands",
-            "3",
-            "--threads",
-            "--channel",
-            "unix",
-            "--multisite",
-            "100",
-            "--placement",
-            "system",
-        ],
-        &["tpcb", "--islands", "2", "--accounts", "1000", "--channel", "pipe"],
-        &["tpcb", "--islands", "2", "--accounts", "1000", "--durable", "--width", "8"],
-        &["tpcb", "--islands", "1", "--workers", "2", "--accounts", "1000"],
-        &["tpcc-islands", "--islands", "2", "--items", "100", "--customers", "10"],
-        &[
-            "tpcc-islands",
-            "--islands",
-            "2",
-            "--warehouses",
-            "5",
-            "--items",
-            "100",
-            "--customers",
-            "10",
-            "--multisite",
-            "100",
-            "--durable",
-            "--width",
-            "8",
-        ],
-    ] {
-        let report = expect_exit(0, &[&["bench"], run, &time].concat(), &[]);
-        assert!(report.contains("the rows are consistent"), "{run:?}: {report}");
+fn counters_are_counted_up_by_threads_that_are_placed() {
+    let time = ["--seconds", "0.05", "--warmup", "0.01"];
+    for placement in ["group", "spread", "mix", "system"] {
+        let run = ["bench", "counters", "--counters", "one", "--workers", "3", "--placement", placement];
+        let report = expect_exit(0, &[&run[..], &time].concat(), &[]);
+        assert!(report.contains(&format!("1 counter by 3 threads, {placement},")), "{report}");
     }
-    let run = [&["bench", "micro", "--islands", "2", "--format", "json"], &time[..]].concat();
-    let report: serde_json::Value = serde_json::from_slice(&ensilo(&run).stdout).unwrap();
-    assert_eq!((&report["islands"], &report["processes"]), (&2.into(), &true.into()));
+    let run = ["bench", "counters", "--counters", "core", "--format", "json"];
+    let report = ensilo(&[&run[..], &time].concat()).stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["counters"], report["workers"]);
     assert!(report["throughput"].as_f64().unwrap() > 0.0, "{report}");
+    let few = expect_exit(2, &["bench", "counters", "--counters", "5", "--workers", "3"], &[]);
+    assert!(few.contains("5 counters, and 3 threads"), "{few}");
+}
+
+/// What is run on instances, each with a check of the rows afterwards.
+const RUNS: [&str; 11] = [
+    "micro --islands 2 --multisite 50 --update",
+    "micro --islands 3 --threads --channel unix --multisite 100 --placement system",
+    "micro --islands 2 --multisite 100 --rows 1000 --times",
+    "tpcb --islands 2 --accounts 1000 --channel pipe",
+    "tpcb --islands 2 --accounts 1000 --durable --width 8",
+    "tpcb --islands 1 --workers 2 --accounts 1000",
+    "tpcc-islands --islands 2 --items 100 --customers 10",
+    "tpcc-islands --islands 2 --warehouses 5 --items 100 --customers 10 --multisite 100 --durable --width 8",
+    "ycsb-islands --islands 2 --records 1000 --mix rmw=50,insert=50 --multisite 50",
+    "ycsb-islands --islands 3 --records 1000 --mix read=20,rmw=40,insert=40 --distribution latest --multisite 50",
+    "ycsb-islands --islands 2 --records 1000 --mix e --multisite 20 --operations 3 --durable --width 8",
+];
+
+const TIME: [&str; 4] = ["--seconds", "0.3", "--warmup", "0.1"];
+
+#[test]
+fn workloads_run_on_instances_and_leave_consistent_rows() {
+    for run in RUNS {
+        let words: Vec<&str> = run.split(' ').collect();
+        let report = expect_exit(0, &[&["bench"], &words[..], &TIME].concat(), &[]);
+        assert!(report.contains("the rows are consistent"), "{run}: {report}");
+    }
     let few = expect_exit(2, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
     assert!(few.contains("fewer islands or more rows"), "{few}");
     expect_exit(2, &["bench", "tpcb", "--multisite", "101"], &[]);
     let alone = expect_exit(1, &["instance", "micro"], &[]);
     assert!(alone.contains("ensilo bench"), "{alone}");
+}
+
+#[test]
+fn a_report_on_instances_is_json_and_says_what_parts_take_where_they_are_timed() {
+    let report_of = |options: &[&str]| -> serde_json::Value {
+        let run = ["bench", "micro", "--islands", "2", "--format", "json"];
+        serde_json::from_slice(&ensilo(&[&run[..], &TIME, options].concat()).stdout).unwrap()
+    };
+    let report = report_of(&[]);
+    assert_eq!((&report["islands"], &report["processes"]), (&2.into(), &true.into()));
+    assert!(report["throughput"].as_f64().unwrap() > 0.0 && report["in_parts_us"].is_null(), "{report}");
+    let report = report_of(&["--times"]);
+    let all = 2e6 / report["throughput"].as_f64().unwrap();
+    assert!(report["in_parts_us"].as_f64().is_some_and(|part| (0.0..all).contains(&part)), "{report}");
 }
 
 #[test]

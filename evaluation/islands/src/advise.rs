@@ -50,7 +50,7 @@ impl MeasureOptions {
         mut progress: impl FnMut(&str),
     ) -> Result<f64, RunError> {
         let placement = Placement::Group;
-        let arguments = vec!["instance".to_owned(), workload.name().to_owned()];
+        let arguments = vec!["instance".to_owned(), workload.program_name().to_owned()];
         let options = RunOptions {
             plan: Plan::new(&self.topology, Instances::Count(instances), placement),
             placement,

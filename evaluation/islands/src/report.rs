@@ -41,6 +41,9 @@ pub struct IslandsReport {
     pub latency_us_p50: f64,
     /// See `latency_us_p50`.
     pub latency_us_p99: f64,
+    /// Microseconds that a committed transaction has taken in the code of its parts, with all of its attempts;
+    /// `None` where that was not timed.
+    pub in_parts_us: Option<f64>,
 }
 
 impl IslandsReport {
@@ -76,6 +79,13 @@ impl fmt::Display for IslandsReport {
             self.throughput, self.seconds, self.multisite_percent, self.width
         )?;
         writeln!(f, "latency {:.1} us (p50), {:.1} us (p99)", self.latency_us_p50, self.latency_us_p99)?;
+        if let Some(in_parts) = self.in_parts_us {
+            let all = self.islands as f64 * f64::from(self.workers_per_island) * 1e6 / self.throughput;
+            writeln!(
+                f,
+                "a transaction takes {all:.2} us of a worker, {in_parts:.2} us of them in its parts"
+            )?;
+        }
         write!(
             f,
             "{} aborted by conflicts and tried again, {} have waited for what was prepared; the rows are consistent",

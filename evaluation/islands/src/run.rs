@@ -12,7 +12,7 @@ use ensilo_islands::{
     Plan, Program,
 };
 
-use crate::parts::local_bytes;
+use crate::parts::{from_bytes, local_bytes};
 use crate::report::IslandsReport;
 
 /// A workload on instances.
@@ -22,6 +22,17 @@ pub trait Workload: Sync + Sized {
 
     /// Returns the name of the workload.
     fn name(&self) -> &'static str;
+
+    /// Returns what the process of an instance is told to run.
+    fn program_name(&self) -> &'static str {
+        self.name()
+    }
+
+    /// Returns whether the program [says](Program::administer) how many nanoseconds parts have taken at its
+    /// instance.
+    fn is_timed(&self) -> bool {
+        false
+    }
 
     /// Returns how many of a hundred transactions are multisite.
     fn multisite_percent(&self) -> u8;
@@ -163,7 +174,9 @@ pub fn run<W: Workload>(
     progress(&format!("loading {count} islands"));
     load(workload, &islands)?;
     progress(&format!("running for {:.1} s", (time.warmup + time.measured).as_secs_f64()));
+    let before = nanos_in_parts(workload, &islands)?;
     let made = islands.run_load(width, time, &workload.description(workers)).map_err(RunError::Load)?;
+    let in_parts = nanos_in_parts(workload, &islands)?;
     if made.rejected > workload.rejected_max(made.committed_in_all) {
         return Err(RunError::Rejected(made.rejected));
     }
@@ -171,6 +184,9 @@ pub fn run<W: Workload>(
     let mut ask =
         |instance, part| transact(&islands, instance, &local_bytes(part)).map_err(|error| error.to_string());
     workload.check(count as u16, made.committed_in_all, &mut ask).map_err(RunError::Inconsistent)?;
+    let in_parts_us = before.zip(in_parts).map(|(before, after)| {
+        Duration::from_nanos(after - before).as_secs_f64() * 1e6 / made.committed_in_all.max(1) as f64
+    });
     let micros = |share| Duration::from_nanos(made.nanos.value_at_quantile(share)).as_secs_f64() * 1e6;
     Ok(IslandsReport {
         workload: workload.name(),
@@ -190,7 +206,18 @@ pub fn run<W: Workload>(
         waited: made.waited,
         latency_us_p50: micros(0.5),
         latency_us_p99: micros(0.99),
+        in_parts_us,
     })
+}
+
+/// Returns how many nanoseconds parts have taken at all instances; `None` where they are not timed.
+fn nanos_in_parts<W: Workload>(workload: &W, islands: &Islands<W::Program>) -> Result<Option<u64>, RunError> {
+    let of_instance = |instance| {
+        let nanos = islands.administer(instance, &[]).map_err(|refusal| refusal.to_string())?;
+        from_bytes::<u64>(&nanos).map_err(|error| error.to_string())
+    };
+    let sum = || (0..islands.instances() as u16).map(of_instance).sum::<Result<u64, String>>();
+    workload.is_timed().then(|| sum().map_err(RunError::Refused)).transpose()
 }
 
 fn load<W: Workload>(workload: &W, islands: &Islands<W::Program>) -> Result<(), RunError> {

@@ -1,4 +1,4 @@
-//! `ensilo bench micro`, `ensilo bench tpcb` and `ensilo bench tpcc-islands`: workloads on several instances.
+//! `ensilo bench micro`, `tpcb`, `tpcc-islands` and `ycsb-islands`: workloads on several instances.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,21 +7,24 @@ use clap::{Args, ValueEnum, value_parser};
 use ensilo::Database;
 use ensilo_bench::mix::Mix;
 use ensilo_bench::tpcc::{Scale, parse_mix};
+use ensilo_bench::ycsb::NamedMix;
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{
     ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology, run_if_instance,
 };
 use ensilo_islands_bench::{
-    Micro, MicroOptions, RunOptions, Tpcb, TpcbOptions, TpccIslands, TpccIslandsOptions, Workload, run,
+    Micro, MicroOptions, RunOptions, TimedMicro, TimedMicroOptions, Tpcb, TpcbOptions, TpccIslands,
+    TpccIslandsOptions, Workload, YcsbIslands, YcsbIslandsOptions, run,
 };
 
+use super::ycsb::{DistributionArgument, theta};
 use crate::interrupt;
 use crate::output::{complain, failed, say};
 use crate::seconds::{seconds_of_run, seconds_within};
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum IslandsFormat {
+pub(crate) enum IslandsFormat {
     /// Lines for people
     Text,
     /// One JSON object for programs, as docs/bench-report.md describes it under `micro`
@@ -85,6 +88,8 @@ Examples:
       The same on one instance, which all cores share: to compare with.
   ensilo bench micro --islands 2 --rows-per-transaction 2 --update --multisite 100 --channel tcp
       Every transaction takes its second row from anywhere, and messages go through TCP.
+  ensilo bench micro --islands 2 --multisite 100 --channel unix --times
+      How much of a transaction's time goes to its rows.
 
 Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
 
@@ -110,6 +115,21 @@ Examples:
 
 Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
 
+const YCSB_EXAMPLES: &str = "\
+Examples:
+  ensilo bench ycsb-islands --islands core --mix b --multisite 100
+      YCSB's core workload B, an instance for each core; every operation goes to the instance that has its record.
+  ensilo bench ycsb-islands --islands one --workers 2 --mix b
+      The same on one instance, which all cores share: to compare with.
+  ensilo bench ycsb-islands --islands 2 --mix rmw=100 --operations 10 --multisite 20 --durable --width 32
+      Ten read-modify-writes in each transaction; one transaction in five takes them from anywhere.
+
+Mixes by name: a b c d e f (YCSB's core workloads), silo, silor. Others: shares of read, update, rmw, insert and
+scan that add up to 100. After each run every record is looked at: whether all that were loaded are at their instance,
+whole, and whether their counters are what the read-modify-writes have made of them.
+
+Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
+
 #[derive(Debug, Args)]
 #[command(after_help = MICRO_EXAMPLES)]
 pub(super) struct MicroArguments {
@@ -118,6 +138,11 @@ pub(super) struct MicroArguments {
 
     #[command(flatten)]
     workload: MicroWorkload,
+
+    /// Time the parts of transactions: the report says how much of a transaction's time goes to its rows, and how much to the rest,
+    /// commit protocol, messages and waiting
+    #[arg(long)]
+    times: bool,
 }
 
 /// The microbenchmark.
@@ -210,6 +235,48 @@ pub(crate) struct TpccIslandsWorkload {
     multisite: Option<u8>,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = YCSB_EXAMPLES)]
+pub(super) struct YcsbIslandsArguments {
+    #[command(flatten)]
+    islands: IslandsArguments,
+
+    #[command(flatten)]
+    workload: YcsbIslandsWorkload,
+}
+
+/// YCSB.
+#[derive(Debug, Args)]
+struct YcsbIslandsWorkload {
+    /// How many records of 100 bytes there are at all instances together
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    records: u64,
+
+    /// a, b, c, d, e, f, silo, silor, or shares like read=80,rmw=20
+    #[arg(long, value_name = "MIX", default_value = "silo")]
+    mix: NamedMix,
+
+    /// How keys are chosen [default: the mix's own; uniform for shares]
+    #[arg(long, value_enum)]
+    distribution: Option<DistributionArgument>,
+
+    /// Skew of zipfian and latest, from 0 (none) to below 1
+    #[arg(long, value_name = "THETA", default_value = "0.99", value_parser = theta)]
+    theta: f64,
+
+    /// Operations in each transaction
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1000))]
+    operations: u16,
+
+    /// The most records of a scan, at each instance
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u16).range(1..=10_000))]
+    scan_len_max: u16,
+
+    /// How many of a hundred transactions take their records from anywhere; the others from their own instance
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = value_parser!(u8).range(0..=100))]
+    multisite: u8,
+}
+
 /// The process of an instance; its standard input is the socket to the program that has started it
 #[derive(Debug, Args)]
 pub(crate) struct InstanceArguments {
@@ -220,16 +287,20 @@ pub(crate) struct InstanceArguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum InstanceProgram {
     Micro,
+    TimedMicro,
     Tpcb,
     TpccIslands,
+    YcsbIslands,
 }
 
 /// Runs an instance in this process.
 pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
     let ended = match arguments.program {
         InstanceProgram::Micro => run_if_instance::<Micro>(Database::options),
+        InstanceProgram::TimedMicro => run_if_instance::<TimedMicro>(Database::options),
         InstanceProgram::Tpcb => run_if_instance::<Tpcb>(Database::options),
         InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(Database::options),
+        InstanceProgram::YcsbIslands => run_if_instance::<YcsbIslands>(Database::options),
     };
     ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
 }
@@ -270,8 +341,28 @@ impl TpccIslandsWorkload {
     }
 }
 
-pub(super) fn run_micro(MicroArguments { islands, workload }: &MicroArguments) -> ExitCode {
-    run_workload(islands, |_| workload.options()).map_or_else(failed, |()| ExitCode::SUCCESS)
+impl YcsbIslandsWorkload {
+    fn options(&self) -> YcsbIslandsOptions {
+        YcsbIslandsOptions {
+            records: self.records,
+            mix: self.mix.shares.clone(),
+            distribution: self.distribution.map_or(self.mix.distribution, Into::into),
+            theta: self.theta,
+            operations: self.operations,
+            scan_len_max: self.scan_len_max,
+            multisite_percent: self.multisite,
+        }
+    }
+}
+
+pub(super) fn run_micro(MicroArguments { islands, workload, times }: &MicroArguments) -> ExitCode {
+    let options = workload.options();
+    let ran = if *times {
+        run_workload(islands, |_| TimedMicroOptions(options))
+    } else {
+        run_workload(islands, |_| options)
+    };
+    ran.map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 pub(super) fn run_tpcb(TpcbArguments { islands, workload }: &TpcbArguments) -> ExitCode {
@@ -280,6 +371,10 @@ pub(super) fn run_tpcb(TpcbArguments { islands, workload }: &TpcbArguments) -> E
 
 pub(super) fn run_tpcc(TpccIslandsArguments { islands, workload }: &TpccIslandsArguments) -> ExitCode {
     run_workload(islands, |workers| workload.options(workers)).map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+pub(super) fn run_ycsb(YcsbIslandsArguments { islands, workload }: &YcsbIslandsArguments) -> ExitCode {
+    run_workload(islands, |_| workload.options()).map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 /// Runs the workload that there is for so many workers in all.
@@ -291,7 +386,7 @@ fn run_workload<W: Workload>(
     let cpus = plan.instances().iter().map(|place| place.cpus().len()).max().unwrap_or(1);
     let workers = arguments.workers.map_or_else(|| u16::try_from(cpus.max(1)), Ok)?;
     let workload = workload(u64::from(workers) * plan.instances().len() as u64);
-    let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.name().to_owned()]);
+    let command = (std::env::current_exe()?, vec!["instance".to_owned(), workload.program_name().to_owned()]);
     let mut options = RunOptions {
         plan,
         placement: arguments.placement,

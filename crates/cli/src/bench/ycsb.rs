@@ -64,7 +64,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum DistributionArgument {
+pub(super) enum DistributionArgument {
     /// Every record with equal chances
     Uniform,
     /// Some records much more often than others
@@ -73,7 +73,17 @@ enum DistributionArgument {
     Latest,
 }
 
-fn theta(text: &str) -> Result<f64, String> {
+impl From<DistributionArgument> for Distribution {
+    fn from(argument: DistributionArgument) -> Self {
+        match argument {
+            DistributionArgument::Uniform => Distribution::Uniform,
+            DistributionArgument::Zipfian => Distribution::Zipfian,
+            DistributionArgument::Latest => Distribution::Latest,
+        }
+    }
+}
+
+pub(super) fn theta(text: &str) -> Result<f64, String> {
     let theta: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..1.0).contains(&theta) { Ok(theta) } else { Err("not in 0..1".to_owned()) }
 }
@@ -84,11 +94,7 @@ impl Arguments {
             records: self.records,
             value_bytes: self.value_bytes as usize,
             mix: self.mix.clone(),
-            distribution: self.distribution.map_or(self.mix.distribution, |argument| match argument {
-                DistributionArgument::Uniform => Distribution::Uniform,
-                DistributionArgument::Zipfian => Distribution::Zipfian,
-                DistributionArgument::Latest => Distribution::Latest,
-            }),
+            distribution: self.distribution.map_or(self.mix.distribution, Into::into),
             theta: self.theta,
             operations: usize::from(self.operations),
             scan_len_max: self.scan_len_max as usize,

@@ -4,7 +4,7 @@ use std::error;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::mix::{Mix, MixError};
 
@@ -109,7 +109,7 @@ impl YcsbOptions {
 }
 
 /// How the key of an operation is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
     /// Every loaded record with equal chances.
