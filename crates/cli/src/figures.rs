@@ -23,7 +23,7 @@ Examples:
   ensilo figures list
       The experiments, their places in the papers, and how long each takes.
   ensilo figures run all
-      Everything at a small scale: about forty minutes on two cores. Then open ensilo-figures/index.html.
+      Everything at a small scale: about three quarters of an hour on two cores. Then open ensilo-figures/index.html.
   ensilo figures run silo-4 silo-9 --workers 1,8,16,32 --seconds 10 --out longer
       Two figures with these numbers of workers, beside the results of others.
   ensilo figures run all --scale full --out results
@@ -138,7 +138,7 @@ pub(crate) struct Sizing {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScaleArgument {
-    /// About forty minutes for all together on two cores
+    /// About three quarters of an hour for all together on two cores
     Quick,
     /// Ten times as long, with larger databases
     Full,

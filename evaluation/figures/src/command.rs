@@ -63,6 +63,16 @@ pub enum Workload {
         /// Instances.
         islands: usize,
     },
+    /// Counters that all workers count up, each under a lock.
+    Counters {
+        /// How many: `core`, `socket` or `one`, as `ensilo bench` calls it.
+        counters: &'static str,
+    },
+    /// Messages between two processes.
+    Channel {
+        /// The kind of channel.
+        kind: &'static str,
+    },
     /// YCSB with records of 100 bytes, keys chosen uniformly, one operation a transaction.
     Ycsb {
         /// Records loaded.
@@ -139,6 +149,16 @@ impl BenchCommand {
         Self::new(Workload::Islands { name, islands }, workers, warmup, seconds)
     }
 
+    /// Counters that all of these workers count up.
+    pub fn counters(counters: &'static str, workers: usize, (warmup, seconds): (f64, f64)) -> Self {
+        Self::new(Workload::Counters { counters }, workers, warmup, seconds)
+    }
+
+    /// Messages through this kind of channel, for half of the time with the other end asleep.
+    pub fn channel(kind: &'static str, seconds: f64) -> Self {
+        Self::new(Workload::Channel { kind }, 2, 0.0, seconds / 2.0)
+    }
+
     /// A mix of YCSB in memory, run by the product.
     pub fn ycsb(records: u64, mix: &'static str, workers: usize, warmup: f64, seconds: f64) -> Self {
         Self::new(Workload::Ycsb { records, mix }, workers, warmup, seconds)
@@ -194,19 +214,27 @@ impl BenchCommand {
 
     /// What stands after the program's name on the command line, with the seed of its random numbers.
     pub fn arguments(&self, seed: usize) -> Vec<String> {
-        let mut arguments = vec!["bench".to_owned()];
-        arguments.extend(self.workload.arguments());
-        if let Workload::Islands { islands, .. } = self.workload {
-            arguments.extend(self.options.iter().cloned());
-            let numbers = [
-                ("--workers", (self.workers / islands).to_string()),
-                ("--warmup", self.warmup.to_string()),
-                ("--seconds", self.seconds.to_string()),
-            ];
-            arguments.extend(numbers.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
-            arguments.extend(["--format", "json"].map(str::to_owned));
-            return arguments;
+        let mut arguments = self.workload.arguments();
+        match self.workload {
+            Workload::Islands { islands, .. } => self.add_small(&mut arguments, Some(self.workers / islands)),
+            Workload::Counters { .. } => self.add_small(&mut arguments, Some(self.workers)),
+            Workload::Channel { .. } => self.add_small(&mut arguments, None),
+            _ => self.add_all(&mut arguments, seed),
         }
+        arguments
+    }
+
+    /// Adds what the commands know that have neither systems nor seeds.
+    fn add_small(&self, arguments: &mut Vec<String>, workers: Option<usize>) {
+        arguments.extend(self.options.iter().cloned());
+        if let Some(workers) = workers {
+            let warmup = self.warmup.to_string();
+            arguments.extend(["--workers", &workers.to_string(), "--warmup", &warmup].map(str::to_owned));
+        }
+        arguments.extend(["--seconds", &self.seconds.to_string(), "--format", "json"].map(str::to_owned));
+    }
+
+    fn add_all(&self, arguments: &mut Vec<String>, seed: usize) {
         arguments.extend(self.system_arguments());
         arguments.extend(self.storage.arguments().iter().map(|&part| part.to_owned()));
         arguments.extend(self.options.iter().cloned());
@@ -218,7 +246,6 @@ impl BenchCommand {
         ];
         arguments.extend(numbers.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
         arguments.extend(["--format", "json", "--quiet"].map(str::to_owned));
-        arguments
     }
 
     /// The product's other engine is asked for as an engine, everything else as a system.
@@ -243,7 +270,11 @@ impl BenchCommand {
             Workload::Tpce { customers, days, .. } => {
                 (f64::from(customers) * (1e-3 + 5e-4 * f64::from(days)) / threads, 0.2)
             }
+            Workload::Islands { name: "micro", .. } => (0.3, 0.0),
             Workload::Islands { .. } => (0.6, 0.0),
+            // The time with the other end asleep.
+            Workload::Channel { .. } => (self.seconds, 0.0),
+            Workload::Counters { .. } => (0.0, 0.0),
             Workload::Ycsb { records, .. } => (1.6e-6 * records as f64 / threads, 0.0),
         };
         let measured = (self.warmup + self.seconds) * (1.0 + growth);
@@ -259,6 +290,7 @@ impl BenchCommand {
 }
 
 impl Workload {
+    /// The command, and what says how large the workload is.
     fn arguments(&self) -> Vec<String> {
         let (name, options): (&str, &[(&str, &dyn ToString)]) = match self {
             Self::Tpcc { warehouses, mix } => ("tpcc", &[("--warehouses", warehouses), ("--mix", mix)]),
@@ -281,10 +313,13 @@ impl Workload {
                 ],
             ),
             Self::Islands { name, islands } => (name, &[("--islands", islands)]),
+            Self::Counters { counters } => ("counters", &[("--counters", counters)]),
+            Self::Channel { kind } => ("channels", &[("--kinds", kind)]),
             Self::Ycsb { records, mix } => ("ycsb", &[("--records", records), ("--mix", mix)]),
         };
         let options = options.iter().flat_map(|(option, value)| [(*option).to_owned(), value.to_string()]);
-        std::iter::once(name.to_owned()).chain(options).collect()
+        let command = if let Self::Channel { .. } = self { "islands" } else { "bench" };
+        [command, name].map(str::to_owned).into_iter().chain(options).collect()
     }
 }
 
@@ -353,6 +388,18 @@ mod tests {
             line,
             "bench micro --islands 2 --update --multisite 20 --workers 2 --warmup 0.5 --seconds 2 --format json"
         );
+    }
+
+    #[test]
+    fn what_is_of_the_machine_has_commands_of_its_own() {
+        let line = |command: &BenchCommand| command.arguments(1).join(" ");
+        let counters = BenchCommand::counters("socket", 4, (0.5, 2.0)).option("--placement", "spread");
+        let begin = "bench counters --counters socket --placement spread --workers 4 ";
+        assert_eq!(line(&counters), format!("{begin}--warmup 0.5 --seconds 2 --format json"));
+        let channel = BenchCommand::channel("unix", 2.0).option("--placement", "group");
+        let begin = "islands channels --kinds unix --placement group ";
+        assert_eq!(line(&channel), format!("{begin}--seconds 1 --format json"));
+        assert!(channel.estimate(2) < BenchCommand::islands("micro", 2, 2, (0.5, 2.0)).estimate(2));
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub struct Measurement {
     pub interrupted: bool,
     /// By transaction type, in no particular order.
     pub transactions: std::collections::BTreeMap<String, OfType>,
+    /// Microseconds of a committed transaction in the code of its parts, if these were timed.
+    #[serde(default)]
+    pub in_parts_us: Option<f64>,
     /// How steady the run was; `None` if it was too short to tell.
     #[serde(default)]
     half_seconds: Option<Steadiness>,
@@ -123,32 +126,35 @@ struct IslandsMeasurement {
     retried: u64,
     latency_us_p50: f64,
     latency_us_p99: f64,
+    #[serde(default)]
+    in_parts_us: Option<f64>,
+}
+
+/// The report on counters or on a channel, which count increments and messages.
+#[derive(Debug, Deserialize)]
+struct MachineMeasurement {
+    workers: usize,
+    seconds: f64,
+    throughput: f64,
+}
+
+impl From<MachineMeasurement> for Measurement {
+    fn from(MachineMeasurement { workers, seconds, throughput }: MachineMeasurement) -> Self {
+        Measurement::in_memory(workers, seconds, throughput)
+    }
 }
 
 impl From<IslandsMeasurement> for Measurement {
-    /// What is not known of instances is as if there were none: their memory and their processors' time.
     fn from(report: IslandsMeasurement) -> Self {
         let workers = report.islands * report.workers_per_island;
-        let committed = (report.throughput * report.seconds) as u64;
         let latency_us = Latency { p50: report.latency_us_p50, p99: report.latency_us_p99 };
-        let of_type = OfType { count: committed, aborted: report.retried, latency_us };
+        let measurement = Measurement::in_memory(workers, report.seconds, report.throughput);
+        let of_type = OfType { count: measurement.committed, aborted: report.retried, latency_us };
         Measurement {
-            workers,
-            seconds: report.seconds,
-            committed,
             aborted: report.retried,
-            throughput_per_second: report.throughput,
-            processor_seconds: report.seconds * workers as f64,
-            durable_latency_ms: None,
-            log_bytes: None,
-            checkpoint_bytes: None,
-            memory: MemoryUse { live_bytes: 0, live_bytes_before: 0 },
-            recovery: None,
-            consistency_checks: 1,
-            interrupted: false,
             transactions: [(report.workload, of_type)].into(),
-            half_seconds: None,
-            runs: Vec::new(),
+            in_parts_us: report.in_parts_us,
+            ..measurement
         }
     }
 }
@@ -157,8 +163,36 @@ impl From<IslandsMeasurement> for Measurement {
 const WINDOW: f64 = 0.5;
 
 impl Measurement {
-    /// Reads a report, that of a workload on several instances too.
+    /// Of reports that say no more than this. What is not known is as if there were none; of the processors'
+    /// time, as if all of it was taken.
+    fn in_memory(workers: usize, seconds: f64, throughput: f64) -> Self {
+        Measurement {
+            workers,
+            seconds,
+            committed: (throughput * seconds) as u64,
+            aborted: 0,
+            throughput_per_second: throughput,
+            processor_seconds: seconds * workers as f64,
+            durable_latency_ms: None,
+            log_bytes: None,
+            checkpoint_bytes: None,
+            memory: MemoryUse { live_bytes: 0, live_bytes_before: 0 },
+            recovery: None,
+            consistency_checks: 1,
+            interrupted: false,
+            transactions: std::collections::BTreeMap::new(),
+            in_parts_us: None,
+            half_seconds: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Reads a report, that of a workload on several instances, of counters or of a channel too.
     pub(crate) fn of(report: serde_json::Value) -> serde_json::Result<Self> {
+        let workload = report.get("workload").and_then(serde_json::Value::as_str);
+        if let Some("counters" | "channels") = workload {
+            return serde_json::from_value::<MachineMeasurement>(report).map(Self::from);
+        }
         if report.get("islands").is_some() {
             return serde_json::from_value::<IslandsMeasurement>(report).map(Self::from);
         }
@@ -195,6 +229,11 @@ impl Measurement {
         let began = [0.0].into_iter().chain(self.timeline().iter().map(|moment| moment.ended_at));
         let moments = self.timeline().iter().zip(began).filter(|(moment, _)| moment.checkpoint);
         moments.map(|(moment, began)| moment.ended_at - began).sum()
+    }
+
+    /// Microseconds of a worker for each committed transaction, if any has.
+    pub(crate) fn worker_microseconds(&self) -> Option<f64> {
+        (self.throughput_per_second > 0.0).then(|| 1e6 * self.workers as f64 / self.throughput_per_second)
     }
 
     /// Throughput of the slowest half second, as a share of the median.
@@ -257,6 +296,7 @@ impl MemoryUse {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::experiment::Metric;
     use serde_json::{Value, json};
 
     /// A report with this throughput.
@@ -303,13 +343,26 @@ pub(crate) mod tests {
     fn a_report_on_instances_is_read() {
         let report = json!({
             "workload": "micro", "islands": 2, "workers_per_island": 3, "placement": "group", "seconds": 2.0,
-            "throughput": 500.0, "retried": 10, "latency_us_p50": 4.0, "latency_us_p99": 9.0,
+            "throughput": 500.0, "retried": 10, "latency_us_p50": 4.0, "latency_us_p99": 9.0, "in_parts_us": 3000.0,
         });
         let measurement = Measurement::of(report).unwrap();
         assert_eq!((measurement.workers, measurement.committed, measurement.aborted), (6, 1000, 10));
         let (name, of_type) = measurement.most_frequent_type().unwrap();
         assert_eq!((name, of_type.count, of_type.latency_us.p99), ("micro", 1000, 9.0));
+        assert_eq!(Metric::PartMicroseconds.of(&measurement), Some(3000.0));
+        assert_eq!(Metric::MicrosecondsBesideParts.of(&measurement), Some(9000.0));
+        assert_eq!(Metric::PercentBesideParts.of(&measurement), Some(75.0));
         assert!(Measurement::of(json!({ "islands": 2 })).is_err());
+    }
+
+    #[test]
+    fn reports_on_the_machine_are_read() {
+        for workload in ["channels", "counters"] {
+            let report = json!({ "workload": workload, "workers": 2, "seconds": 2.0, "throughput": 500.0 });
+            let measurement = Measurement::of(report).unwrap();
+            assert_eq!((measurement.workers, measurement.committed), (2, 1000));
+        }
+        assert!(Measurement::of(json!({ "workload": "channels" })).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ struct RunLine<'a> {
 type Column = (&'static str, fn(&RunLine<'_>) -> String);
 
 /// The columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [Column; 35] = [
+const COLUMNS: [Column; 36] = [
     ("experiment", |line| line.experiment.name.to_owned()),
     ("series", |line| line.series().name.to_owned()),
     ("axis", |line| line.experiment.axis.label().to_owned()),
@@ -45,6 +45,7 @@ const COLUMNS: [Column; 35] = [
     ("memory_bytes_before", |line| line.run.memory.live_bytes_before.to_string()),
     ("memory_bytes", |line| line.run.memory.live_bytes.to_string()),
     ("slowest_half_second_share", |line| text(line.run.slowest_half_second())),
+    ("in_parts_us", |line| text(line.run.in_parts_us)),
     ("recovery_seconds", |line| text(line.run.recovery.map(|recovery| recovery.seconds))),
     ("recovery_checkpoint_bytes", |line| text(line.run.recovery.map(|recovery| recovery.checkpoint_bytes))),
     ("recovery_log_bytes", |line| text(line.run.recovery.map(|recovery| recovery.log_bytes))),

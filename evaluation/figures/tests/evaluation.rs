@@ -77,12 +77,17 @@ fn report(line: &str) -> Value {
     let words: Vec<&str> = line.split(' ').collect();
     let value =
         |name: &str| words[words.iter().position(|word| *word == name).unwrap() + 1].parse::<f64>().unwrap();
-    let (workers, seconds) = (value("--workers"), value("--seconds"));
+    let seconds = value("--seconds");
+    if let workload @ ("channels" | "counters") = words[1] {
+        return json!({ "workload": workload, "workers": 2, "seconds": seconds, "throughput": 2000.0 });
+    }
+    let workers = value("--workers");
     if words.contains(&"--islands") {
         let islands = value("--islands");
         return json!({
             "workload": words[1], "islands": islands as u64, "workers_per_island": workers as u64, "seconds": seconds,
             "throughput": 1000.0 * islands * workers, "retried": 3, "latency_us_p50": 1.0, "latency_us_p99": 2.0,
+            "in_parts_us": words.contains(&"--times").then_some(400.0),
         });
     }
     let is_durable = !words.contains(&"--memory");

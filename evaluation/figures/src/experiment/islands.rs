@@ -1,5 +1,5 @@
 //! The series of the experiments of the study of hardware islands (*Characterization of the Impact of Hardware Islands on OLTP*, VLDB Journal 2016,
-//! §4, §6 to §9).
+//! §3 to §9).
 //!
 //! The engine is Silo's throughout, as in the paper's §9; its other sections measure Shore-MT. *Fine-grained* is an instance for each worker,
 //! *shared-everything* one instance for all. Points on more instances than processors are marked, as those of more workers are: each instance has
@@ -12,17 +12,25 @@ use crate::sizes::Sizes;
 
 type SeriesOf = fn(&Sizes) -> Vec<Series>;
 
-pub(super) const SERIES: [(&str, SeriesOf); 10] = [
+pub(super) const SERIES: [(&str, SeriesOf); 18] = [
+    ("islands-2", figure_2),
+    ("islands-5", figure_5),
     ("islands-6", figure_6),
+    ("islands-7", figure_7),
+    ("islands-8", figure_8),
+    ("islands-10", figure_10),
     ("islands-11", figure_11),
+    ("islands-13", figure_13),
     ("islands-14", figure_14),
     ("islands-17", figure_17),
     ("islands-18", figure_18),
+    ("islands-19", figure_19),
     ("islands-20", figure_20),
     ("islands-21", figure_21),
     ("islands-22", figure_22),
     ("islands-23", figure_23),
     ("islands-24", figure_24),
+    ("islands-28", figure_28),
 ];
 
 /// Of the transactions, how many are multisite where that is fixed: as in §7.
@@ -35,6 +43,8 @@ const ROWS_PER_TRANSACTION: u32 = 10;
 #[derive(Copy, Clone)]
 enum Division {
     Fine,
+    /// Two instances, each with half of the workers.
+    Halves,
     Everything,
 }
 
@@ -48,9 +58,13 @@ enum Access {
 impl Division {
     fn command(self, sizes: &Sizes, workload: &'static str) -> BenchCommand {
         // On one processor there are two instances all the same, as a point beyond it.
-        let workers = sizes.all_workers.max(2);
+        self.command_with(sizes, workload, sizes.all_workers.max(2))
+    }
+
+    fn command_with(self, sizes: &Sizes, workload: &'static str, workers: usize) -> BenchCommand {
         let islands = match self {
             Division::Fine => workers,
+            Division::Halves => 2,
             Division::Everything => 1,
         };
         BenchCommand::islands(workload, islands, workers, (sizes.warmup, sizes.seconds))
@@ -58,7 +72,12 @@ impl Division {
 }
 
 fn micro(sizes: &Sizes, division: Division, access: Access, rows: u32, multisite: u32) -> BenchCommand {
-    let command = division.command(sizes, "micro").option("--rows-per-transaction", rows);
+    micro_by(division.command(sizes, "micro"), access, rows, multisite)
+}
+
+/// The microbenchmark on these instances.
+fn micro_by(instances: BenchCommand, access: Access, rows: u32, multisite: u32) -> BenchCommand {
+    let command = instances.option("--rows-per-transaction", rows);
     let command = match access {
         Access::Read => command,
         Access::Update => command.flag("--update"),
@@ -75,12 +94,74 @@ fn percents(sizes: &Sizes) -> Vec<f64> {
     sizes.multisite_percents.iter().map(|&percent| f64::from(percent)).collect()
 }
 
+fn figure_2(sizes: &Sizes) -> Vec<Series> {
+    let bar = |(name, kind, placement)| {
+        let command = BenchCommand::channel(kind, sizes.seconds).option("--placement", placement);
+        Series::bar(name, Paper::Unknown, command)
+    };
+    [
+        ("Memory, near", "memory", "group"),
+        ("Unix, near", "unix", "group"),
+        ("Pipe, near", "pipe", "group"),
+        ("TCP, near", "tcp", "group"),
+        ("Memory, apart", "memory", "spread"),
+        ("Unix, apart", "unix", "spread"),
+        ("Pipe, apart", "pipe", "spread"),
+        ("TCP, apart", "tcp", "spread"),
+    ]
+    .map(bar)
+    .to_vec()
+}
+
+/// Counters of which there are so many, with threads that are placed so.
+fn counters(sizes: &Sizes, name: &'static str, counters: &'static str, placement: &str) -> Series {
+    let command = BenchCommand::counters(counters, sizes.all_workers, (sizes.warmup, sizes.seconds));
+    Series::bar(name, Paper::Unknown, command.option("--placement", placement))
+}
+
+fn figure_5(sizes: &Sizes) -> Vec<Series> {
+    [("Spread", "spread"), ("Grouped", "group"), ("OS", "system")]
+        .map(|(name, placement)| counters(sizes, name, "socket", placement))
+        .to_vec()
+}
+
 fn figure_6(sizes: &Sizes) -> Vec<Series> {
     let bar = |(name, placement)| {
         let command = Division::Everything.command(sizes, "tpcc-islands").option("--mix", "payment=100");
         Series::bar(name, Paper::Unknown, command.option("--placement", placement))
     };
     [("Spread", "spread"), ("Group", "group"), ("Mix", "mix"), ("OS", "system")].map(bar).to_vec()
+}
+
+fn figure_7(sizes: &Sizes) -> Vec<Series> {
+    [("Counter per core", "core"), ("Counter per socket", "socket"), ("Single counter", "one")]
+        .map(|(name, number)| counters(sizes, name, number, "group"))
+        .to_vec()
+}
+
+fn figure_8(sizes: &Sizes) -> Vec<Series> {
+    let bar = |(name, division): (_, Division)| {
+        let command = division.command(sizes, "tpcc-islands").option("--mix", "payment=100");
+        Series::bar(name, Paper::Unknown, command.option("--multisite", 0))
+    };
+    [("Shared-everything", Division::Everything), ("Fine-grained", Division::Fine)].map(bar).to_vec()
+}
+
+fn figure_10(sizes: &Sizes) -> Vec<Series> {
+    // Two instances are islands only where each has two workers or more.
+    let workers = sizes.all_workers.max(4).next_multiple_of(2);
+    [
+        ("Shared-everything", Division::Everything),
+        ("Islands", Division::Halves),
+        ("Fine-grained", Division::Fine),
+    ]
+    .map(|(name, division)| {
+        over(name, &percents(sizes), |percent| {
+            let instances = division.command_with(sizes, "micro", workers);
+            micro_by(instances, Access::Update, ROWS_PER_TRANSACTION, percent as u32)
+        })
+    })
+    .to_vec()
 }
 
 /// Both divisions over these points.
@@ -113,6 +194,22 @@ fn figure_11(sizes: &Sizes) -> Vec<Series> {
     multisite(sizes, "unix")
 }
 
+fn figure_13(sizes: &Sizes) -> Vec<Series> {
+    [
+        ("Reads, Unix sockets", Access::Read, "unix"),
+        ("Reads, shared memory", Access::Read, "memory"),
+        ("Updates, Unix sockets", Access::Update, "unix"),
+        ("Updates, shared memory", Access::Update, "memory"),
+    ]
+    .map(|(name, access, channel)| {
+        over(name, &percents(sizes), |percent| {
+            let command = micro(sizes, Division::Fine, access, ROWS_PER_TRANSACTION, percent as u32);
+            command.option("--channel", channel).flag("--times")
+        })
+    })
+    .to_vec()
+}
+
 fn figure_14(sizes: &Sizes) -> Vec<Series> {
     multisite(sizes, "memory")
 }
@@ -139,6 +236,14 @@ fn figure_17(sizes: &Sizes) -> Vec<Series> {
 
 fn figure_18(sizes: &Sizes) -> Vec<Series> {
     costs(sizes, Access::Update)
+}
+
+fn figure_19(sizes: &Sizes) -> Vec<Series> {
+    let workers: Vec<f64> = sizes.workers.iter().map(|&workers| workers as f64).collect();
+    reads_and_updates(&workers, |division, access, workers| {
+        let instances = division.command_with(sizes, "micro", workers as usize);
+        micro_by(instances, access, ROWS_PER_TRANSACTION, MULTISITE_PERCENT)
+    })
 }
 
 fn figure_20(sizes: &Sizes) -> Vec<Series> {
@@ -193,4 +298,8 @@ fn figure_24(sizes: &Sizes) -> Vec<Series> {
         let command = division.command(sizes, "tpcc-islands").option("--mix", "payment=100");
         command.option("--multisite", percent)
     })
+}
+
+fn figure_28(sizes: &Sizes) -> Vec<Series> {
+    both(&percents(sizes), |division, percent| micro(sizes, division, Access::Update, 2, percent as u32))
 }

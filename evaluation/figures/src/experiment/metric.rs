@@ -15,10 +15,18 @@ pub enum Metric {
     ThroughputPerWorker,
     /// Microseconds of a worker for each committed transaction.
     WorkerMicroseconds,
+    /// The part of them in the code of the transaction's parts, where that is timed.
+    PartMicroseconds,
+    /// The others: commit protocol, messages, waiting.
+    MicrosecondsBesideParts,
+    /// The share of the others, in percent.
+    PercentBesideParts,
     /// Milliseconds until half of the transactions that had to wait for the disk were stored; over time the longest of each moment.
     StoredLatencyMs,
     /// Aborted attempts a second.
     AbortsPerSecond,
+    /// Throughput, where what counts are no transactions, but this.
+    PerSecondOf(&'static str),
     /// Committed transactions of this type a second.
     CommitsPerSecondOf(&'static str),
     /// The percent of the attempts at transactions of this type that aborted.
@@ -49,12 +57,15 @@ impl Metric {
     /// What stands beside an axis.
     pub fn label(self) -> String {
         let label = match self {
-            Self::CommitsPerSecondOf(name) => return format!("{name}/s"),
+            Self::CommitsPerSecondOf(name) | Self::PerSecondOf(name) => return format!("{name}/s"),
             Self::AbortPercentOf(name) => return format!("% of {name} aborted"),
             Self::LatencyMsOf(name) => return format!("ms of a {name}"),
             Self::Throughput => "transactions/s",
             Self::ThroughputPerWorker => "transactions/s for each worker",
             Self::WorkerMicroseconds => "us of a worker",
+            Self::PartMicroseconds => "us in its parts",
+            Self::MicrosecondsBesideParts => "us beside its parts",
+            Self::PercentBesideParts => "% beside its parts",
             Self::StoredLatencyMs => "ms until stored",
             Self::AbortsPerSecond => "aborts/s",
             Self::MemoryGrowthPercent => "growth of memory in %",
@@ -75,10 +86,12 @@ impl Metric {
         let recovery = run.recovery.as_ref();
         let gigabytes = recovery.map(|recovery| recovery.bytes as f64 / 1e9);
         match self {
-            Self::Throughput => Some(run.throughput_per_second),
+            Self::Throughput | Self::PerSecondOf(_) => Some(run.throughput_per_second),
             Self::ThroughputPerWorker => Some(run.throughput_per_second / run.workers as f64),
-            Self::WorkerMicroseconds => (run.throughput_per_second > 0.0)
-                .then(|| 1e6 * run.workers as f64 / run.throughput_per_second),
+            Self::WorkerMicroseconds => run.worker_microseconds(),
+            Self::PartMicroseconds => run.in_parts_us,
+            Self::MicrosecondsBesideParts => Some(run.worker_microseconds()? - run.in_parts_us?),
+            Self::PercentBesideParts => Some(100.0 * (1.0 - run.in_parts_us? / run.worker_microseconds()?)),
             Self::StoredLatencyMs => run.durable_latency_ms.as_ref().map(|latency| latency.p50),
             Self::AbortsPerSecond => Some(run.aborted as f64 / run.seconds),
             Self::CommitsPerSecondOf(name) => Some(run.transactions.get(name)?.count as f64 / run.seconds),

@@ -53,7 +53,7 @@ fn report(row: &BTreeMap<String, String>) -> Value {
         "log_bytes": whole("log_bytes"), "checkpoint_bytes": whole("checkpoint_bytes"),
         "memory": { "live_bytes": whole("memory_bytes"), "live_bytes_before": whole("memory_bytes_before") },
         "recovery": recovery, "consistency_checks": whole("consistency_checks_passed"), "interrupted": false,
-        "transactions": types_of(row), "half_seconds": steadiness,
+        "transactions": types_of(row), "half_seconds": steadiness, "in_parts_us": number("in_parts_us"),
         "runs": [{ "timeline": checkpoints.into_iter().collect::<Vec<_>>() }],
     })
 }
