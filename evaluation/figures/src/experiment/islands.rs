@@ -12,7 +12,7 @@ use crate::sizes::Sizes;
 
 type SeriesOf = fn(&Sizes) -> Vec<Series>;
 
-pub(super) const SERIES: [(&str, SeriesOf); 18] = [
+pub(super) const SERIES: [(&str, SeriesOf); 19] = [
     ("islands-2", figure_2),
     ("islands-5", figure_5),
     ("islands-6", figure_6),
@@ -31,6 +31,7 @@ pub(super) const SERIES: [(&str, SeriesOf); 18] = [
     ("islands-23", figure_23),
     ("islands-24", figure_24),
     ("islands-28", figure_28),
+    ("islands-epochs", epochs),
 ];
 
 /// Of the transactions, how many are multisite where that is fixed: as in §7.
@@ -302,4 +303,17 @@ fn figure_24(sizes: &Sizes) -> Vec<Series> {
 
 fn figure_28(sizes: &Sizes) -> Vec<Series> {
     both(&percents(sizes), |division, percent| micro(sizes, division, Access::Update, 2, percent as u32))
+}
+
+/// Each worker has so many transactions under way where answers wait for the disk.
+const WIDTH_OF_STORED: u32 = 256;
+
+fn epochs(sizes: &Sizes) -> Vec<Series> {
+    let series = |(name, unit): (_, &str)| {
+        over(name, &percents(sizes), |percent| {
+            let command = micro(sizes, Division::Fine, Access::Update, 2, percent as u32).flag("--durable");
+            command.option("--commit-unit", unit).option("--width", WIDTH_OF_STORED)
+        })
+    };
+    [("Transactions", "transaction"), ("Epochs", "epoch")].map(series).into()
 }
