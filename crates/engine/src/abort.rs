@@ -17,7 +17,8 @@ pub enum AbortReason {
     /// Keys came or went in a range that was read, or a key that was missing exists now.
     NodeValidation,
     /// Another transaction held a record's lock for longer than a commit may take. Over ERMIA's engine: it has written the
-    /// record first, and is still under way.
+    /// record first, and is still under way. Over two-phase locking: it holds the lock of a key or a range, and this one does not wait
+    /// for it, or has waited for long.
     LockHeld,
     /// Another transaction inserted the same key first.
     KeyExists,

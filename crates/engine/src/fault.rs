@@ -26,6 +26,8 @@ pub enum Fault {
     ForgetDeleted,
     /// A commit does not know of deletions that have left the nodes that it relies on.
     ForgetRemovals,
+    /// A range that is read is not locked.
+    SkipRangeLocks,
     /// A row that leaves a unique index takes out the entry under its key, also that of another row.
     RemoveEntriesOfOthers,
 }

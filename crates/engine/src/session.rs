@@ -54,6 +54,10 @@ pub unsafe trait Session: Send {
     /// nothing of the kind.
     fn favor_next(&mut self) {}
 
+    /// Announces that the next read-write transaction of this session is another attempt at the last one, which has aborted. An engine that
+    /// lets the older one of two requests go first counts its age from the first attempt.
+    fn retry_next(&mut self) {}
+
     /// Returns what the session counts. Anyone may read it at any time. The engine keeps the sums of a session that has ended, not its
     /// counters.
     fn counters(&mut self) -> Arc<WorkerCounters>;

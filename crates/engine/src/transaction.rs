@@ -159,6 +159,16 @@ pub trait Write: Read + Sized {
     /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     type Prepared: Prepared;
 
+    /// Looks up `key` like [`Read::find`], to write to the record that it finds: an engine that locks what is read may lock it for the write
+    /// at once.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    #[inline]
+    fn find_to_write(&mut self, store: &Self::Store, key: &[u8]) -> Result<Option<Self::Found>, Abort> {
+        self.find(store, key)
+    }
+
     /// Replaces single words of the row; `words` are pairs of word index and new word, computed from what this
     /// transaction read of the row. The row's length stays.
     ///

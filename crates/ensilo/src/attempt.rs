@@ -106,6 +106,7 @@ fn try_again<E: Engine, R>(
             on_abort(abort);
         }
         attempts.await_next(shared, worker, policy, undone)?;
+        worker.raw.retry_next();
         if policy.favors_after(attempts.outdated) {
             worker.raw.favor_next();
         }
@@ -346,6 +347,7 @@ fn read_present<E: Engine, R>(
             Err(undone) => {
                 attempt += 1;
                 await_next_attempt(shared, worker, attempt, retries, undone)?;
+                worker.raw.retry_next();
             }
         }
     }

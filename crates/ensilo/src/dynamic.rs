@@ -138,7 +138,7 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
-            match self.find(inner, &key)? {
+            match self.find_to_write(inner, &key)? {
                 Some(found) => self.replace_found(inner, &key, found),
                 None => self.insert_encoded(inner, &key),
             }
@@ -230,14 +230,18 @@ impl<E: Engine> DynamicTable<E> {
         maintain::replace_row(inner, &self.core, indexes, key, found)
     }
 
-    fn find(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<Option<E::Found>> {
+    fn find_to_write(
+        &self,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
+        key: &KeyBuf,
+    ) -> Result<Option<E::Found>> {
         self.core.check(inner.local)?;
-        inner.find_in(&self.core, key)
+        inner.find_in_to_write(&self.core, key)
     }
 
-    fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &KeyBuf) -> Result<E::Found> {
+    fn find_existing(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &KeyBuf) -> Result<E::Found> {
         self.core.check(inner.local)?;
-        inner.find_row(&self.core, key)
+        inner.find_row_to_write(&self.core, key)
     }
 
     fn read<'t>(

@@ -99,7 +99,7 @@ pub(crate) fn delete_row_if_there<Raw: Write>(
     table: &TableCore<Raw::Store>,
     key: &KeyBuf,
 ) -> Result<bool> {
-    let Some(found) = inner.find_in(table, key)? else { return Ok(false) };
+    let Some(found) = inner.find_in_to_write(table, key)? else { return Ok(false) };
     delete_row(inner, table, key, found).map(|()| true)
 }
 
@@ -228,7 +228,7 @@ fn delete_own_entry<Raw: Write>(
     key: &KeyBuf,
     entry_key: &KeyBuf,
 ) -> Result<bool> {
-    let Some(found) = inner.find(&index.store, entry_key)? else { return Ok(false) };
+    let Some(found) = inner.find_to_write(&index.store, entry_key)? else { return Ok(false) };
     // The keys of other indexes end with the primary key.
     if index.schema.is_unique() && Raw::FAULT != Some(Fault::RemoveEntriesOfOthers) {
         let is_own = inner.read(found, |entry| primary_key_of(entry) == *key)?;
@@ -245,7 +245,7 @@ fn delete_new_row<Raw: Write>(
     table: &TableCore<Raw::Store>,
     key: &KeyBuf,
 ) -> Result<()> {
-    match inner.find(&table.store, key)? {
+    match inner.find_to_write(&table.store, key)? {
         Some(found) => inner.delete(&table.store, found),
         None => Ok(()),
     }

@@ -73,7 +73,7 @@ impl<E: Engine> EncodedTable<'_, E> {
     pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: &[u8], row: &[u8]) -> Result<()> {
         tx.statement(|inner| {
             let key = self.take_in(inner, key, row)?;
-            match self.0.find(inner, &key)? {
+            match self.0.find_to_write(inner, &key)? {
                 Some(found) => self.0.replace_found(inner, &key, found),
                 None => self.0.insert_encoded(inner, &key),
             }

@@ -60,7 +60,7 @@ pub(crate) fn take_first<Raw: Write, R>(
     while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true, later)?
     {
         if is_still_there(inner, &table.store, &claimed, later)?
-            && let Some(found) = inner.find(&table.store, claimed.key())?
+            && let Some(found) = inner.find_to_write(&table.store, claimed.key())?
         {
             return take(inner, table, &claimed, found, &decode).map(Some);
         }
@@ -93,7 +93,7 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
     {
         if is_still_there(inner, &table.store, &claimed, later)?
             && has_its_entry(inner, (table, index), &claimed)
-            && let Some(found) = inner.find(&table.store, claimed.key())?
+            && let Some(found) = inner.find_to_write(&table.store, claimed.key())?
         {
             // The row has joined the read set. It may have been moved to another entry since that look.
             maintain::copy_row(inner, found)?;

@@ -82,7 +82,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let key = row.key();
             let bytes = self.encode(&key)?;
-            match inner.find_in(&self.core, &bytes)? {
+            match inner.find_in_to_write(&self.core, &bytes)? {
                 Some(found) => self.replace_found(inner, &key, found, row),
                 None => self.insert_encoded(inner, row, &key, &bytes),
             }
@@ -190,10 +190,10 @@ impl<T: Row, E: Engine> Table<T, E> {
     }
 
     #[inline(always)]
-    fn find_existing(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &T::Key) -> Result<E::Found> {
+    fn find_existing(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &T::Key) -> Result<E::Found> {
         self.core.check(inner.local)?;
         let bytes = self.encode(key)?;
-        inner.find_row(&self.core, &bytes)
+        inner.find_row_to_write(&self.core, &bytes)
     }
 
     #[inline]

@@ -34,12 +34,8 @@ impl<Raw: Read> Inner<'_, Raw> {
     ///
     /// # Errors
     /// [`Error::MissingRow`](crate::Error::MissingRow).
-    #[inline(always)]
     pub(crate) fn find_row(&mut self, table: &TableCore<Raw::Store>, key: &KeyBuf) -> Result<Raw::Found> {
-        match self.find_in(table, key)? {
-            Some(found) => Ok(found),
-            None => Err(table.missing(key.as_bytes())),
-        }
+        self.find_in(table, key)?.ok_or_else(|| table.missing(key.as_bytes()))
     }
 
     /// Finds a row and decodes it.
@@ -170,6 +166,40 @@ impl<Raw: Read> Inner<'_, Raw> {
 }
 
 impl<Raw: Write> Inner<'_, Raw> {
+    /// Finds the record under a key, to write to it.
+    #[inline(always)]
+    pub(crate) fn find_to_write(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<Option<Raw::Found>> {
+        let _engine = region::enter(Region::Engine);
+        self.raw.find_to_write(store, key.as_bytes()).map_err(|abort| self.lost(abort))
+    }
+
+    /// Finds the record of a row, or of none, to write to it.
+    #[inline(always)]
+    pub(crate) fn find_in_to_write(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        key: &KeyBuf,
+    ) -> Result<Option<Raw::Found>> {
+        self.load_key(table, key)?;
+        self.find_to_write(&table.store, key)
+    }
+
+    /// Finds the row with a primary key, to write to it.
+    ///
+    /// # Errors
+    /// [`Error::MissingRow`](crate::Error::MissingRow).
+    #[inline(always)]
+    pub(crate) fn find_row_to_write(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        key: &KeyBuf,
+    ) -> Result<Raw::Found> {
+        match self.find_in_to_write(table, key)? {
+            Some(found) => Ok(found),
+            None => Err(table.missing(key.as_bytes())),
+        }
+    }
+
     /// Inserts the record in the scratch `local.row`, unless one has the key.
     #[inline(always)]
     pub(crate) fn insert_row(&mut self, store: &Raw::Store, key: &KeyBuf) -> Result<bool> {

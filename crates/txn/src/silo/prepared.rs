@@ -243,9 +243,9 @@ impl<'w, V: Variant> Transaction<'w, V> {
     }
 }
 
-/// Returns the records and nodes that are protected: all that were read, but for a planted fault.
+/// Returns the records and nodes that are protected: all that were read, but for a planted fault, and unless they stay as they are anyway.
 fn relied_on<V: Variant>(context: &Context) -> impl Iterator<Item = usize> {
-    let is_protected = !has_fault::<V>(Fault::UnprotectedPreparedReads);
+    let is_protected = V::VALIDATES && !has_fault::<V>(Fault::UnprotectedPreparedReads);
     let records = context.reads.iter().map(|read| read.record.address());
     let nodes = context.nodes.stamps().iter().map(|stamp| stamp.node.address());
     records.chain(nodes).filter(move |_| is_protected)

@@ -13,6 +13,7 @@ use super::collect::withdraw_placeholder;
 use super::context::{Context, Phase};
 use super::variant::Variant;
 use super::write_set::RecordChange;
+use crate::handle::RecordHandle;
 use crate::shared::SiloShared;
 use crate::store::Store;
 
@@ -115,9 +116,21 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.guard.epoch()
     }
 
-    /// Notes that the transaction cannot commit any more, whatever the caller makes of the error.
+    /// Returns the store and the key of a record that this transaction has found.
+    ///
+    /// # Panics
+    /// When another transaction has found the record.
+    #[inline]
+    pub fn key_of(&self, found: RecordHandle) -> (TableId, &[u8]) {
+        self.context.refuse_others(found);
+        let own = self.context.own_write(found.record).map(|at| self.context.writes[at].key);
+        let key = own.unwrap_or_else(|| self.context.reads[found.entry as usize].key);
+        (found.record.store(), self.context.key(key))
+    }
+
+    /// Notes that the transaction cannot commit any more, whatever the caller makes of the error, and returns the first reason for it.
     #[cold]
-    pub(super) fn doom(&mut self, abort: Abort) -> Abort {
+    pub fn doom(&mut self, abort: Abort) -> Abort {
         self.context.doomed.get_or_insert(abort).clone()
     }
 
@@ -146,6 +159,9 @@ impl<'w, V: Variant> Transaction<'w, V> {
             self.context.record_missing(&self.shared.recorded_removals, store.id(), key);
         }
         self.context.rely_on_nodes_of(store).map_err(|abort| self.doom(abort))?;
+        if !V::VALIDATES {
+            return Ok(());
+        }
         match self.context.rely_on_node(self.shared, &self.guard, stamp) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.doom_at(AbortReason::NodeValidation, store.id(), key)),

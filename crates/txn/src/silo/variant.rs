@@ -16,6 +16,9 @@ pub trait Variant: std::fmt::Debug + Send + Sync + Sized + 'static {
     const GLOBAL_TID: bool = false;
     /// What of a transaction goes to the log.
     const LOGGED: LogRecords = LogRecords::Changes;
+    /// Whether a transaction validates what it has read. If not, a layer above sees to it that all of it stays as it is until the
+    /// transaction has ended, and that nobody else writes what it writes.
+    const VALIDATES: bool = true;
     /// Whether committed transactions are recorded for a checker.
     const RECORDS_HISTORY: bool = false;
     /// A mistake that is built in on purpose, to see that a checker finds it.
