@@ -140,6 +140,8 @@ fn models() -> Vec<Step> {
         Step::cargo("loom: records and commit", "test --profile quick -p ensilo-txn --lib").model("loom"),
         Step::cargo("loom: versions and ERMIA's commit", "test --profile quick -p ensilo-ermia --lib models")
             .model("loom"),
+        Step::cargo("loom: the table of locks", "test --profile quick -p ensilo-2pl --lib model")
+            .model("loom"),
         Step::cargo("loom: single keys", "test --profile quick -p ensilo-baselines --lib").model("loom"),
         Step::cargo(
             "loom: log buffers, places in the ring, who leads",
@@ -198,6 +200,7 @@ fn safety(stress_seconds: u64) -> Vec<Step> {
     let stresses = [
         ("stress: checked histories", "stress"),
         ("stress: checked histories of ERMIA", "ermia"),
+        ("stress: checked histories of two-phase locking", "two_phase_locking"),
         ("stress: jobs beside transactions", "background"),
     ];
     for (name, test) in stresses {

@@ -7,7 +7,7 @@
 use crate::step::{Need, Step};
 
 /// The crates that are published, dependencies first.
-pub(crate) const PUBLISHED: [&str; 12] = [
+pub(crate) const PUBLISHED: [&str; 13] = [
     "ensilo-sync",
     "ensilo-slab",
     "ensilo-disk",
@@ -17,6 +17,7 @@ pub(crate) const PUBLISHED: [&str; 12] = [
     "ensilo-engine",
     "ensilo-txn",
     "ensilo-ermia",
+    "ensilo-2pl",
     "ensilo-row",
     "ensilo-derive",
     "ensilo",

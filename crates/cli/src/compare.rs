@@ -199,6 +199,8 @@ impl Arguments {
             (EngineArgument::Silo, _) => PeerName::Ensilo,
             (EngineArgument::Ermia, IsolationArgument::Serializable) => PeerName::EnsiloErmia,
             (EngineArgument::Ermia, IsolationArgument::Snapshot) => PeerName::EnsiloErmiaSnapshot,
+            (EngineArgument::TwoPhaseLocking, _) => PeerName::EnsiloTwoPhaseLocking,
+            (EngineArgument::TwoPhaseLockingNoWait, _) => PeerName::EnsiloTwoPhaseLockingNoWait,
         };
         let named = or_else(self.peers.clone(), || PeerName::at_hand(self.postgres.is_some()));
         let with_engines = |peer| match peer {

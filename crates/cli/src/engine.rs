@@ -9,6 +9,12 @@ pub(crate) enum EngineArgument {
     Silo,
     /// Transactions read what was committed when they began, and write new versions (ERMIA)
     Ermia,
+    /// Pessimistic: a transaction locks what it reads and writes; of two in conflict the older one waits (WAIT_DIE)
+    #[value(name = "2pl")]
+    TwoPhaseLocking,
+    /// The same, but nobody waits: a transaction that meets a lock is run again (NO_WAIT)
+    #[value(name = "2pl-no-wait")]
+    TwoPhaseLockingNoWait,
 }
 
 /// What transactions may see of each other.

@@ -63,7 +63,8 @@
 //! The engine by default is that of Silo (*Speedy Transactions in Multicore In-Memory Databases*, SOSP 2013). Log,
 //! checkpoints and recovery are those of SiloR (*Fast Databases with Fast Durability and Recovery Through
 //! Multicore Parallelism*, OSDI 2014). A second engine, [`ermia`], is that of ERMIA (*Fast
-//! Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016).
+//! Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016). A third one,
+//! [`two_phase_locking`], is there to compare them with.
 //!
 //! # Where to look
 //! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`],
@@ -170,6 +171,7 @@ mod table;
 #[cfg(test)]
 mod test_support;
 mod transaction;
+pub mod two_phase_locking;
 mod worker;
 
 /// What measures and checks the engine and is no part of the API: variants of Silo,

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::generic::Database;
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::{Engine, Silo};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,8 @@ pub fn run_and_crash(
     let load_and_crash = match options.system {
         System::Ermia => load_and_crash::<Ermia>,
         System::ErmiaSnapshot => load_and_crash::<Ermia<SnapshotIsolation>>,
+        System::TwoPhaseLocking => load_and_crash::<TwoPhaseLocking>,
+        System::TwoPhaseLockingNoWait => load_and_crash::<TwoPhaseLocking<NoWait>>,
         _ => load_and_crash::<Silo>,
     };
     load_and_crash(benchmark, options, &orders, view, interrupt).unwrap_or_else(|failure| failure)
@@ -163,6 +166,8 @@ pub(crate) fn crash_and_recover(
     let recover_and_check = match options.system {
         System::Ermia => recover_and_check::<Ermia>,
         System::ErmiaSnapshot => recover_and_check::<Ermia<SnapshotIsolation>>,
+        System::TwoPhaseLocking => recover_and_check::<TwoPhaseLocking>,
+        System::TwoPhaseLockingNoWait => recover_and_check::<TwoPhaseLocking<NoWait>>,
         _ => recover_and_check::<Silo>,
     };
     recover_and_check(benchmark, options, &database, result, &orders, view)

@@ -3,6 +3,7 @@
 use ensilo::Engine;
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::generic::Database;
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Simple, TidLog};
 use ensilo_baselines::KeyValue;
 
@@ -155,6 +156,8 @@ impl<V: Visitor> Loading<'_, V> {
             System::FastIds => self.tpcc::<FastIds>(tpcc, self.in_memory()?),
             System::Ermia => self.tpcc::<Whole<Ermia>>(tpcc, self.open()?),
             System::ErmiaSnapshot => self.tpcc::<Whole<Ermia<SnapshotIsolation>>>(tpcc, self.open()?),
+            System::TwoPhaseLocking => self.tpcc::<Whole<TwoPhaseLocking>>(tpcc, self.open()?),
+            System::TwoPhaseLockingNoWait => self.tpcc::<Whole<TwoPhaseLocking<NoWait>>>(tpcc, self.open()?),
             System::KeyValue => self.refuse(),
         }
     }
@@ -165,6 +168,7 @@ impl<V: Visitor> Loading<'_, V> {
             System::Ensilo => self.tpce::<Silo>(tpce, self.open()?),
             System::Ermia => self.tpce::<Ermia>(tpce, self.open()?),
             System::ErmiaSnapshot => self.tpce::<Ermia<SnapshotIsolation>>(tpce, self.open()?),
+            System::TwoPhaseLocking => self.tpce::<TwoPhaseLocking>(tpce, self.open()?),
             _ => self.refuse(),
         }
     }
@@ -184,6 +188,8 @@ impl<V: Visitor> Loading<'_, V> {
             System::KeyValue => self.ycsb::<KeyValue>(ycsb, self.in_memory()?),
             System::Ermia => self.ycsb::<Ermia>(ycsb, self.open()?),
             System::ErmiaSnapshot => self.ycsb::<Ermia<SnapshotIsolation>>(ycsb, self.open()?),
+            System::TwoPhaseLocking => self.ycsb::<TwoPhaseLocking>(ycsb, self.open()?),
+            System::TwoPhaseLockingNoWait => self.ycsb::<TwoPhaseLocking<NoWait>>(ycsb, self.open()?),
             System::PartitionedStore | System::Split | System::FastIds => self.refuse(),
         }
     }
@@ -193,6 +199,7 @@ impl<V: Visitor> Loading<'_, V> {
             System::Ensilo => self.hybrid::<Silo>(hybrid),
             System::Ermia => self.hybrid::<Ermia>(hybrid),
             System::ErmiaSnapshot => self.hybrid::<Ermia<SnapshotIsolation>>(hybrid),
+            System::TwoPhaseLocking => self.hybrid::<TwoPhaseLocking>(hybrid),
             _ => self.refuse(),
         }
     }
@@ -202,6 +209,8 @@ impl<V: Visitor> Loading<'_, V> {
             System::Ensilo => self.stock::<Silo>(stock),
             System::Ermia => self.stock::<Ermia>(stock),
             System::ErmiaSnapshot => self.stock::<Ermia<SnapshotIsolation>>(stock),
+            System::TwoPhaseLocking => self.stock::<TwoPhaseLocking>(stock),
+            System::TwoPhaseLockingNoWait => self.stock::<TwoPhaseLocking<NoWait>>(stock),
             _ => self.refuse(),
         }
     }

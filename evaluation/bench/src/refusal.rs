@@ -9,7 +9,7 @@ use crate::ycsb;
 pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<String> {
     let system = options.system;
     let name = system.name();
-    if !system.is_product() && !system.is_ermia() && options.storage.is_some() {
+    if !system.is_product() && !system.has_other_engine() && options.storage.is_some() {
         return Some(format!("{name} is measured in memory: it needs --memory"));
     }
     if system == System::Simple && options.database.memory_limit_bytes.is_some() {
@@ -28,7 +28,7 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
             }
         }
         Benchmark::TpccHybrid(_) | Benchmark::Stock(_) | Benchmark::Tpce(_) => {
-            if system != System::Ensilo && !system.is_ermia() {
+            if system != System::Ensilo && !system.has_other_engine() {
                 return Some(format!("{name} does not run {}, which compares engines", benchmark.name()));
             }
             if options.log_records != LogRecords::Patches {
@@ -69,8 +69,8 @@ fn refused_log(options: &BenchmarkOptions) -> Option<String> {
     if options.log_records == LogRecords::Patches {
         return None;
     }
-    if options.system.is_ermia() {
-        return Some(format!("--log-records {name}: ERMIA's engine has no choice of them"));
+    if options.system.has_other_engine() {
+        return Some(format!("--log-records {name}: {} has no choice of them", options.system.name()));
     }
     let Some(storage) = &options.storage else {
         return Some(format!("--log-records {name}: with --memory nothing is logged"));

@@ -1,4 +1,4 @@
-//! The systems that a workload can run on: the product, its other engine, and what Silo's paper compares it with.
+//! The systems that a workload can run on: the product, its other engines, and what Silo's paper compares it with.
 //!
 //! # Source
 //! Silo (SOSP 2013) §5: which figure measures what stands at each. ERMIA (SIGMOD 2016).
@@ -33,6 +33,10 @@ pub enum System {
     Ermia,
     /// ERMIA's engine under snapshot isolation.
     ErmiaSnapshot,
+    /// Two-phase locking, an older transaction waiting for younger ones.
+    TwoPhaseLocking,
+    /// Two-phase locking, nobody waiting.
+    TwoPhaseLockingNoWait,
 }
 
 /// What of a transaction goes to the log of the product.
@@ -77,9 +81,12 @@ impl System {
     /// The product with ERMIA's engine.
     pub const OF_ERMIA: [Self; 2] = [Self::Ermia, Self::ErmiaSnapshot];
 
+    /// The product with two-phase locking.
+    pub const OF_TWO_PHASE_LOCKING: [Self; 2] = [Self::TwoPhaseLocking, Self::TwoPhaseLockingNoWait];
+
     /// Returns every system.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::OF_SILO.into_iter().chain(Self::OF_ERMIA)
+        Self::OF_SILO.into_iter().chain(Self::OF_ERMIA).chain(Self::OF_TWO_PHASE_LOCKING)
     }
 
     /// The name by which it is asked for, and which the report shows.
@@ -98,6 +105,8 @@ impl System {
             Self::FastIds => "fast-ids",
             Self::Ermia => "ermia",
             Self::ErmiaSnapshot => "ermia-snapshot",
+            Self::TwoPhaseLocking => "2pl",
+            Self::TwoPhaseLockingNoWait => "2pl-no-wait",
         }
     }
 
@@ -129,13 +138,16 @@ impl System {
             Self::ErmiaSnapshot => {
                 "ERMIA's engine under snapshot isolation: write skew is possible (ERMIA-SI)"
             }
+            Self::TwoPhaseLocking => "two-phase locking; of two in conflict the older one waits (WAIT_DIE)",
+            Self::TwoPhaseLockingNoWait => "two-phase locking; what meets a lock is run again (NO_WAIT)",
         }
     }
 
-    /// The engine that runs its transactions: `silo` under all of its variants, `ermia`, or one of its own.
+    /// The engine that runs its transactions: `silo` under all of its variants, `ermia`, `2pl`, or one of its own.
     pub fn engine(self) -> &'static str {
         match self {
             Self::Ermia | Self::ErmiaSnapshot => "ermia",
+            Self::TwoPhaseLocking | Self::TwoPhaseLockingNoWait => "2pl",
             Self::KeyValue | Self::PartitionedStore => self.name(),
             _ => "silo",
         }
@@ -158,6 +170,11 @@ impl System {
     /// Whether it is the product with ERMIA's engine.
     pub fn is_ermia(self) -> bool {
         Self::OF_ERMIA.contains(&self)
+    }
+
+    /// Whether it is the product with another engine than its default one.
+    pub fn has_other_engine(self) -> bool {
+        self.is_ermia() || Self::OF_TWO_PHASE_LOCKING.contains(&self)
     }
 
     /// Whether read-only transactions can run on snapshots.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::{Engine, Silo};
 use ensilo_bench::driver::{Check, Failure, Interrupt, RunOptions, RunResult, View, Workload, run};
 use ensilo_bench::peer::{EnsiloOn, Peer, Setting, open_ensilo};
@@ -245,6 +246,8 @@ impl Turn<'_> {
             PeerName::Ensilo => self.run_on_ensilo::<Silo>(place),
             PeerName::EnsiloErmia => self.run_on_ensilo::<Ermia>(place),
             PeerName::EnsiloErmiaSnapshot => self.run_on_ensilo::<Ermia<SnapshotIsolation>>(place),
+            PeerName::EnsiloTwoPhaseLocking => self.run_on_ensilo::<TwoPhaseLocking>(place),
+            PeerName::EnsiloTwoPhaseLockingNoWait => self.run_on_ensilo::<TwoPhaseLocking<NoWait>>(place),
             PeerName::Sqlite => self.run_on_store::<Sqlite>(place),
             PeerName::Lmdb => self.run_on_store::<Lmdb>(place),
             PeerName::Redb => self.run_on_store::<Redb>(place),

@@ -13,6 +13,10 @@ pub enum PeerName {
     EnsiloErmia,
     /// The same under snapshot isolation.
     EnsiloErmiaSnapshot,
+    /// Ensilo with two-phase locking, older transactions waiting for younger ones.
+    EnsiloTwoPhaseLocking,
+    /// The same, nobody waiting.
+    EnsiloTwoPhaseLockingNoWait,
     Sqlite,
     Lmdb,
     Redb,
@@ -45,6 +49,8 @@ impl PeerName {
             Self::Ensilo => "ensilo",
             Self::EnsiloErmia => "Ensilo (ERMIA, serializable)",
             Self::EnsiloErmiaSnapshot => "Ensilo (ERMIA, snapshot)",
+            Self::EnsiloTwoPhaseLocking => "Ensilo (2PL, WAIT_DIE)",
+            Self::EnsiloTwoPhaseLockingNoWait => "Ensilo (2PL, NO_WAIT)",
             Self::Sqlite => "sqlite",
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
@@ -59,7 +65,10 @@ impl PeerName {
         match self {
             // Keys that were read are validated, ranges are not. Only TPC-C has ranges.
             Self::Rocksdb if workload == WorkloadName::Tpcc => "optimistic, without ranges",
-            Self::Ensilo | Self::EnsiloErmia => "serializable",
+            Self::Ensilo
+            | Self::EnsiloErmia
+            | Self::EnsiloTwoPhaseLocking
+            | Self::EnsiloTwoPhaseLockingNoWait => "serializable",
             Self::EnsiloErmiaSnapshot => "snapshot",
             Self::Sqlite | Self::Lmdb | Self::Redb => "serializable, one writer at a time",
             Self::Fjall | Self::Rocksdb => "serializable, optimistic",

@@ -83,6 +83,12 @@ fn ensilo_on_ermias_engine_keeps_what_it_is_given() {
     keeps_what_it_is_given(PeerName::EnsiloErmiaSnapshot);
 }
 
+#[test]
+fn ensilo_with_two_phase_locking_keeps_what_it_is_given() {
+    keeps_what_it_is_given(PeerName::EnsiloTwoPhaseLocking);
+    keeps_what_it_is_given(PeerName::EnsiloTwoPhaseLockingNoWait);
+}
+
 /// A transaction that waits for no disk is answered within a few microseconds, and no disk syncs so fast.
 const LEAST_MEDIAN_US: f64 = 20.0;
 

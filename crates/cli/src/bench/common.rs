@@ -219,7 +219,8 @@ pub(super) struct Common {
 impl Common {
     /// Why these options do not go together, if so.
     pub(super) fn refusal(&self) -> Option<String> {
-        let is_refused = self.isolation == IsolationArgument::Snapshot && self.engine == EngineArgument::Silo;
+        let is_refused =
+            self.isolation == IsolationArgument::Snapshot && self.engine != EngineArgument::Ermia;
         is_refused.then(|| "--isolation snapshot needs --engine ermia".to_owned())
     }
 
@@ -228,6 +229,8 @@ impl Common {
             (EngineArgument::Silo, _) => self.system.0,
             (EngineArgument::Ermia, IsolationArgument::Serializable) => System::Ermia,
             (EngineArgument::Ermia, IsolationArgument::Snapshot) => System::ErmiaSnapshot,
+            (EngineArgument::TwoPhaseLocking, _) => System::TwoPhaseLocking,
+            (EngineArgument::TwoPhaseLockingNoWait, _) => System::TwoPhaseLockingNoWait,
         }
     }
 

@@ -61,6 +61,26 @@ impl<T: Row, E: Engine> Table<T, E> {
             Ok(found.map(|found| Found::new(self, key.clone(), found)))
         })
     }
+
+    /// Returns the row with this primary key, or `None`, for a transaction that is about to change it: like [`Table::find`], but
+    /// over an engine that locks what is read ([`two_phase_locking`](crate::two_phase_locking)) it is locked for the change at once.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn find_to_write<'h, 't>(
+        &'h self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        key: impl Borrow<T::Key>,
+    ) -> Result<Option<Found<'h, 't, T, E>>> {
+        let key = key.borrow();
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let bytes = self.encode(key)?;
+            let found = inner.find_in_to_write(&self.core, &bytes)?;
+            Ok(found.map(|found| Found::new(self, key.clone(), found)))
+        })
+    }
 }
 
 impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {

@@ -35,6 +35,17 @@ mod ermia {
     mod every_engine;
 }
 
+/// Two-phase locking.
+#[path = "."]
+mod two_phase_locking {
+    pub(crate) type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
+    pub(crate) type HookedEngine = crate::failpoints::HookedTwoPhaseLocking;
+
+    pub(crate) const SEES_LATER_COMMITS: bool = true;
+
+    mod every_engine;
+}
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo::{Columns, Row, Text};

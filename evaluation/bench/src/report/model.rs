@@ -19,7 +19,7 @@ pub struct Report {
     pub workload: &'static str,
     /// What it ran on, `ensilo` unless something else was asked for.
     pub system: &'static str,
-    /// The engine that ran the transactions: `silo`, `ermia`, or that of the system's own name.
+    /// The engine that ran the transactions: `silo`, `ermia`, `2pl`, or that of the system's own name.
     pub engine: &'static str,
     /// What transactions could see of each other: `serializable`, `snapshot`, or `none` where there are no transactions.
     pub isolation: &'static str,

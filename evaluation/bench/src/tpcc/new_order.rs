@@ -221,7 +221,7 @@ impl NewOrderInput {
             let district = tables.districts.get_columns::<DistrictTax>(tx, district_key)?;
             (district.ok_or_else(missing)?.d_tax, self.number)
         } else {
-            let found = tables.districts.find(tx, district_key)?.ok_or_else(missing)?;
+            let found = tables.districts.find_to_write(tx, district_key)?.ok_or_else(missing)?;
             let district = found.columns::<DistrictOrders>(tx)?;
             found.set(tx, NextOrder { d_next_o_id: district.d_next_o_id + 1 })?;
             (district.d_tax, district.d_next_o_id)
@@ -304,7 +304,7 @@ impl NewOrderInput {
                 (keys[count], places[count]) = (key, at);
                 count += 1;
             } else {
-                stocks[at] = tables.stocks.find(tx, key)?;
+                stocks[at] = tables.stocks.find_to_write(tx, key)?;
             }
         }
         home.stocks.find_many(tx, &keys[..count], |at, found| stocks[places[at]] = found)?;

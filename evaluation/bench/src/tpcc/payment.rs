@@ -203,7 +203,7 @@ impl PaymentInput {
         tables: &Tables<E>,
         tx: &mut Transaction<'_, E>,
     ) -> Result<WarehousePaid> {
-        let found = tables.warehouses.find(tx, self.warehouse)?.ok_or_else(missing)?;
+        let found = tables.warehouses.find_to_write(tx, self.warehouse)?.ok_or_else(missing)?;
         let warehouse = found.columns::<WarehousePaid>(tx)?;
         found.set(tx, WarehouseYtd { w_ytd: warehouse.w_ytd + self.amount })?;
         Ok(warehouse)
@@ -214,7 +214,8 @@ impl PaymentInput {
         tables: &Tables<E>,
         tx: &mut Transaction<'_, E>,
     ) -> Result<DistrictPaid> {
-        let found = tables.districts.find(tx, (self.warehouse, self.district))?.ok_or_else(missing)?;
+        let found =
+            tables.districts.find_to_write(tx, (self.warehouse, self.district))?.ok_or_else(missing)?;
         let district = found.columns::<DistrictPaid>(tx)?;
         found.set(tx, DistrictYtd { d_ytd: district.d_ytd + self.amount })?;
         Ok(district)
@@ -228,7 +229,7 @@ impl PaymentInput {
         number: u16,
     ) -> Result<(CustomerPaid, Option<Text<500>>)> {
         let key = (self.customer_warehouse, self.customer_district, number);
-        let found = tables.customers.find(tx, key)?.ok_or_else(missing)?;
+        let found = tables.customers.find_to_write(tx, key)?.ok_or_else(missing)?;
         let customer = found.columns::<CustomerPaid>(tx)?;
         let account = CustomerAccount {
             c_balance: customer.c_balance - self.amount,

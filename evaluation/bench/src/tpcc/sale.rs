@@ -81,7 +81,7 @@ pub(super) fn sell_to_elsewhere<A: Arrangement>(
 ) -> Result<Vec<Sold>> {
     let sell = |line: &LineInput| {
         let stocks = &arrangement.of(line.supply_warehouse).stocks;
-        let found = stocks.find(tx, (line.supply_warehouse, line.item))?.ok_or_else(missing)?;
+        let found = stocks.find_to_write(tx, (line.supply_warehouse, line.item))?.ok_or_else(missing)?;
         sell_one(&found, line, home, tx)
     };
     lines.iter().map(sell).collect()
