@@ -148,6 +148,10 @@ where
                 Lookup::Found(newer) => value = newer,
                 Lookup::Missing(stamp) => {
                     self.rely_on(stamp);
+                    if V::RECORDS_HISTORY {
+                        // It has left the tree meanwhile, and is read as a deletion that has.
+                        self.met.pop();
+                    }
                     return Ok(None);
                 }
             }

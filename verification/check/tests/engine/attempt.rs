@@ -334,6 +334,16 @@ impl<T: Write> Attempt<'_, T> {
         (first..last).try_for_each(|number| self.delete((store, number)))
     }
 
+    /// Half the time it says that it is to write.
+    fn find_to_write(&mut self, place: Place) -> Result<Option<T::Found>, Abort> {
+        if self.random.one_in(2) {
+            return self.find(place);
+        }
+        let found = self.transaction.find_to_write(&self.stores[place.0], &self.keys[place.1])?;
+        self.note(place, found.map(|_| None));
+        Ok(found)
+    }
+
     fn row(&mut self) -> Vec<u64> {
         let words = self.random.within(2..ROW_WORDS_MAX);
         let mut row: Vec<u64> = (0..words).map(|_| self.random.next()).collect();
@@ -344,7 +354,7 @@ impl<T: Write> Attempt<'_, T> {
 
     fn patch(&mut self) -> Result<(), Abort> {
         let place = self.place();
-        let Some(found) = self.find(place)? else { return Ok(()) };
+        let Some(found) = self.find_to_write(place)? else { return Ok(()) };
         let mut row = Vec::new();
         self.transaction.read(found, |words| {
             row.clear();
@@ -367,7 +377,7 @@ impl<T: Write> Attempt<'_, T> {
 
     fn put(&mut self) -> Result<(), Abort> {
         let place = self.place();
-        let Some(found) = self.find(place)? else { return Ok(()) };
+        let Some(found) = self.find_to_write(place)? else { return Ok(()) };
         let row = self.row();
         self.transaction.put(found, &row, row.len() * 8)?;
         self.own.insert(place, true);
@@ -398,7 +408,7 @@ impl<T: Write> Attempt<'_, T> {
     }
 
     fn delete(&mut self, place: Place) -> Result<(), Abort> {
-        let Some(found) = self.find(place)? else { return Ok(()) };
+        let Some(found) = self.find_to_write(place)? else { return Ok(()) };
         self.transaction.delete(found)?;
         self.own.insert(place, false);
         Ok(())
