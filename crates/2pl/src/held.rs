@@ -10,7 +10,9 @@ use crate::key::LockKey;
 use crate::lock_table::{Grant, LockTable, Mode, Owner, Requester};
 use crate::range::LockRange;
 
-/// So many locks of keys are counted against the memory limit at once, and so many bytes each: roughly what one takes in the table.
+/// So many locks of keys are not counted against the memory limit, as a transaction's sets are not while they are small.
+const UNCOUNTED_KEYS: usize = 8192;
+/// So many more are counted at once, and so many bytes each: roughly what one takes in the table.
 const COUNTED_KEYS: usize = 1024;
 const KEY_LOCK_BYTES: usize = 160;
 
@@ -99,7 +101,7 @@ impl LockSet {
     fn lock_another_key(&mut self, table: TableId, key: &[u8], mode: Mode) -> Result<(), Abort> {
         self.check()?;
         self.keys.reserve(1, &mut self.held)?;
-        if self.keys.len() % COUNTED_KEYS == COUNTED_KEYS - 1 {
+        if self.keys.len() >= UNCOUNTED_KEYS && self.keys.len().is_multiple_of(COUNTED_KEYS) {
             self.held.add(COUNTED_KEYS * KEY_LOCK_BYTES)?;
         }
         let key = LockKey::new(table, key);

@@ -124,10 +124,11 @@ fn every_system_runs_and_is_checked() {
 }
 
 /// The engines of the product with their isolation, as options and as the report says it.
-const ENGINES: [(&[&str], &str, &str); 3] = [
+const ENGINES: [(&[&str], &str, &str); 4] = [
     (&[], "silo", "serializable"),
     (&["--engine", "ermia"], "ermia", "serializable"),
     (&["--engine", "ermia", "--isolation", "snapshot"], "ermia", "snapshot"),
+    (&["--engine", "2pl"], "2pl", "serializable"),
 ];
 
 #[test]
@@ -177,6 +178,7 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["tpcc", "--memory", "--system", "key-value"], "no transactions"),
         (&["tpce", "--memory", "--system", "global-tid"], "does not run tpce"),
         (&["tpce", "--memory", "--system", "key-value"], "does not run tpce"),
+        (&["tpce", "--memory", "--engine", "2pl-no-wait"], "does not run tpce"),
         (&["tpce", "--log-records", "full"], "--log-records"),
         (&["tpce-hybrid", "--memory", "--asset-eval-percent", "0"], "1..=100"),
         (&["tpce", "--memory", "--mix", "asset-eval=100"], "asset-eval"),

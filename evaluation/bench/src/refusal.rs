@@ -31,6 +31,10 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
             if system != System::Ensilo && !system.has_other_engine() {
                 return Some(format!("{name} does not run {}, which compares engines", benchmark.name()));
             }
+            if system == System::TwoPhaseLockingNoWait && !matches!(benchmark, Benchmark::Stock(_)) {
+                let name_that_does = System::TwoPhaseLocking.name();
+                return Some(format!("{name} does not run {}, as {name_that_does} does", benchmark.name()));
+            }
             if options.log_records != LogRecords::Patches {
                 let log_records = options.log_records.name();
                 return Some(format!("{} has no --log-records {log_records}", benchmark.name()));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ensilo::{Columns, Error, Options, RowId};
 
 use super::every_engine::at_the_limit::{Full, Item, item};
-use super::every_engine::{Database, Table};
+use super::opened::{Database, Table};
 use crate::Event;
 
 #[derive(Clone, Debug, Columns)]

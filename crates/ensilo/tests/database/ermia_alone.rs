@@ -6,7 +6,8 @@ use ensilo::Error;
 use ensilo::ermia::{Ermia, Isolation, SnapshotIsolation};
 use ensilo::variants::Failpoint;
 
-use super::every_engine::{unique_builds::the_old_row_changes_between_read_and_entry, with_accounts};
+use super::every_engine::unique_builds::the_old_row_changes_between_read_and_entry;
+use super::opened::with_accounts;
 use crate::account;
 use crate::failpoints;
 

@@ -19,6 +19,7 @@ mod silo {
 
     mod at_the_limit;
     mod every_engine;
+    mod opened;
     mod prepared;
     mod silo_alone;
 }
@@ -33,17 +34,37 @@ mod ermia {
 
     mod ermia_alone;
     mod every_engine;
+    mod opened;
 }
 
-/// Two-phase locking.
+/// Two-phase locking. What is left out has transactions of one thread that are in conflict: one overwrites what another one has read and
+/// holds locked.
 #[path = "."]
 mod two_phase_locking {
-    pub(crate) type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
-    pub(crate) type HookedEngine = crate::failpoints::HookedTwoPhaseLocking;
+    use crate::*;
+    use opened::*;
 
-    pub(crate) const SEES_LATER_COMMITS: bool = true;
+    type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
 
-    mod every_engine;
+    #[path = "every_engine/collection.rs"]
+    mod collection;
+    #[path = "every_engine/dynamic.rs"]
+    mod dynamic;
+    #[path = "every_engine/errors.rs"]
+    mod errors;
+    #[path = "every_engine/live_changes.rs"]
+    mod live_changes;
+    #[path = "every_engine/memory.rs"]
+    mod memory;
+    mod opened;
+    #[path = "every_engine/snapshots.rs"]
+    mod snapshots;
+    #[path = "every_engine/statements.rs"]
+    mod statements;
+    #[path = "every_engine/submit.rs"]
+    mod submit;
+    #[path = "every_engine/transfers.rs"]
+    mod transfers;
 }
 
 use std::sync::atomic::{AtomicBool, Ordering};

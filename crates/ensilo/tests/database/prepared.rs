@@ -5,7 +5,7 @@ use std::thread;
 use ensilo::{AbortReason, Error, Order, PreparedTransaction, Session};
 
 use super::every_engine::queues::{job, with_jobs};
-use super::every_engine::{Database, Table, with_accounts};
+use super::opened::{Database, Table, with_accounts};
 use crate::{Account, Visits, account};
 
 fn visits(db: &Database, accounts: &Table<Account>, id: u32) -> u32 {

@@ -9,7 +9,7 @@ use ensilo::{AbortReason, Database, Error, Options, Order, Table};
 use super::every_engine::queues::{Job, job, with_jobs};
 use super::every_engine::snapshots::wait_for_snapshot;
 use super::every_engine::unique_builds::the_old_row_goes;
-use super::every_engine::{in_memory, with_accounts};
+use super::opened::{in_memory, with_accounts};
 use crate::failpoints::FaultySilo;
 use crate::{Account, Visits, account};
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ensilo::Engine;
 use ensilo::Silo;
 use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 
 use super::{StockOptions, StockTable, WritePercent};
 use crate::database::DatabaseOptions;
@@ -60,6 +61,8 @@ fn no_update_is_lost_on_any_engine() {
     assert_no_update_is_lost::<Silo>();
     assert_no_update_is_lost::<Ermia>();
     assert_no_update_is_lost::<Ermia<SnapshotIsolation>>();
+    assert_no_update_is_lost::<TwoPhaseLocking>();
+    assert_no_update_is_lost::<TwoPhaseLocking<NoWait>>();
 }
 
 #[test]

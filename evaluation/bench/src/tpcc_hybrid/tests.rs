@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::TwoPhaseLocking;
 use ensilo::{Engine, Silo};
 
 use super::options::{CH_Q2, DEFAULT_MIX, HybridOptions, SupplierPercent, parse_mix};
@@ -75,6 +76,7 @@ fn every_engine_leaves_the_database_consistent() {
     run_all_types::<Silo>(None);
     run_all_types::<Ermia>(None);
     run_all_types::<Ermia<SnapshotIsolation>>(None);
+    run_all_types::<TwoPhaseLocking>(None);
 }
 
 #[test]

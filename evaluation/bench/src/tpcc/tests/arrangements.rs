@@ -1,6 +1,7 @@
 //! The systems that Silo is compared with run the same transactions, and leave the database as consistent.
 
 use ensilo::Engine;
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, Silo, Simple};
 use ensilo_baselines::PartitionedStore;
 use ensilo_map_engine::MapEngine;
@@ -48,6 +49,12 @@ fn variants_of_silo_leave_the_database_consistent() {
 fn another_engine_leaves_the_database_consistent() {
     assert_consistent(&check(&run_all_types::<Whole<MapEngine>>(small(1, 1))));
     assert_consistent(&check(&run_all_types::<Whole<MapEngine>>(small(2, 2))));
+}
+
+#[test]
+fn two_phase_locking_leaves_the_database_consistent() {
+    assert_consistent(&check(&run_all_types::<Whole<TwoPhaseLocking>>(small(2, 3))));
+    assert_consistent(&check(&run_all_types::<Whole<TwoPhaseLocking<NoWait>>>(small(2, 3))));
 }
 
 #[test]
