@@ -10,9 +10,7 @@ use crate::*;
 pub(crate) type Database = generic::Database<Engine>;
 pub(crate) type DynamicTable = generic::DynamicTable<Engine>;
 pub(crate) type Index<T, K> = generic::Index<T, K, Engine>;
-pub(crate) type Session = generic::Session<Engine>;
 pub(crate) type Table<T> = generic::Table<T, Engine>;
-pub(crate) type Transaction<'t> = generic::Transaction<'t, Engine>;
 
 pub(crate) fn in_memory(options: Options) -> Database {
     options.in_memory_with().unwrap()
