@@ -43,7 +43,8 @@
 //! # Limits
 //! Locks are of keys, one by one: nothing becomes a lock of the whole table, however many they are. Ranges are merged instead of being
 //! noted one by one when a transaction has read very many in one table. What locks take in the table of locks counts against the memory limit
-//! roughly.
+//! roughly, once a transaction has some thousand of them: one that reads very many rows by their keys may find no memory where one of Silo's
+//! engine goes on.
 
 mod engine;
 mod held;

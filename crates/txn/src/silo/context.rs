@@ -76,6 +76,8 @@ pub(crate) struct Context {
     pub(crate) history: Vec<TransactionRecord>,
     /// What the running transaction read, when histories are recorded.
     pub(super) recording: TransactionRecord,
+    /// The stores of what a prepared transaction has read, when histories are recorded.
+    pub(super) prepared_reads: Vec<TableId>,
     /// The worker's way into the log, if the database has one.
     pub(crate) log: Option<LogWriter>,
     /// While committing: a record with a version of an earlier epoch is logged whole.
@@ -118,6 +120,7 @@ impl Context {
             counters: Arc::default(),
             history: Vec::new(),
             recording: TransactionRecord::default(),
+            prepared_reads: Vec::new(),
             log: None,
             full_rows_before: Epoch::new(0),
             logged_count: 0,

@@ -20,6 +20,9 @@
 //! snapshots, checkpoints and the reclamation of memory go on, but for the garbage of its own worker. The
 //! decision to commit publishes a commit epoch, reads the epoch, chooses the TID, logs and installs.
 //!
+//! A variant that does not [validate](Variant::VALIDATES) registers nothing: a layer above keeps what was read as it is. Records
+//! of deleted keys that such a transaction has read may be freed before the decision, which looks at none of them.
+//!
 //! # Why what was read has to stay
 //! With write locks alone: `P` has read `x` and will write `y`. Before the decision `T` overwrites `x` and
 //! commits in epoch 5. A snapshot at epoch 6 shows the `x` of `T` and the old `y`. The decision comes in
@@ -122,6 +125,9 @@ impl<'w, V: Variant> Transaction<'w, V> {
         let used = PreparedUse { began: self.guard.epoch(), stores: self.stores_used() };
         match self.prepare_write_set(&used) {
             Ok(prepared) => {
+                if V::RECORDS_HISTORY {
+                    self.context.record_prepared();
+                }
                 let (shared, guard, context) = self.into_parts();
                 let participant = guard.unpin();
                 let waiting = Waiting { shared, participant, context, prepared, used };

@@ -49,12 +49,19 @@ impl Context {
         self.history.push(TransactionRecord { tid: Tid::ZERO, epoch, is_snapshot: true, ..noted });
     }
 
+    /// Notes the stores of all that was read, before the transaction is no longer pinned: without registration, deleted records that it has
+    /// read may be freed before its decision.
+    pub(super) fn record_prepared(&mut self) {
+        self.prepared_reads = self.reads.iter().map(|read| read.record.store()).collect();
+    }
+
     /// Completes the record of a read-write transaction.
     pub(super) fn record_commit(&mut self, committed: Committed) {
         let noted = std::mem::take(&mut self.recording);
-        let reads = self.reads.iter().map(|read| {
-            let key = self.key(read.key);
-            recorded_read(read.record.store(), key, read.word)
+        let stores = std::mem::take(&mut self.prepared_reads);
+        let reads = self.reads.iter().enumerate().map(|(at, read)| {
+            let store = stores.get(at).copied().unwrap_or_else(|| read.record.store());
+            recorded_read(store, self.key(read.key), read.word)
         });
         // In place of a placeholder, the deletion before it if there was one.
         let is_known = |read: &RecordedRead| {

@@ -198,6 +198,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
         self.context.clear();
         if V::RECORDS_HISTORY {
             self.context.recording = Default::default();
+            self.context.prepared_reads.clear();
         }
     }
 }
