@@ -48,7 +48,8 @@ fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
     if log.durable_epoch() >= epoch {
         return Ok(());
     }
-    if is_in_foreign_code() && log.is_own_thread() {
+    // Whoever releases what was held back calls wakers as well.
+    if is_in_foreign_code() && (log.is_own_thread() || log.is_held()) {
         return Err(Error::NestedRequest);
     }
     log.wait_durable(epoch).map_err(Error::from_log)

@@ -69,16 +69,16 @@ impl Durable {
     /// Ends a checkpoint or a backup under way, and begins no other but the last one.
     pub(crate) fn give_up_checkpoints(&self) {
         self.checkpointer.stop();
+        if self.log.is_held() {
+            // Checkpoints and jobs may wait for what nobody releases any more.
+            self.log.end_held_waits();
+        }
     }
 
     /// Stores what was committed, and lets others open the database. Called once, and not on an own thread.
     /// All jobs have ended, but for those that were not to be waited for.
     pub(crate) fn close<E: Engine>(&self, engine: &E, panics: &mut FirstPanic) -> Result<()> {
         self.give_up_checkpoints();
-        if self.log.is_held() {
-            // Nobody releases what a checkpoint may wait for.
-            self.log.end_held_waits();
-        }
         let thread = lock(&self.thread).take();
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
         // What a panic has left half done, in records or files, is not built upon: the log has everything.

@@ -334,11 +334,10 @@ impl Options {
         self
     }
 
-    /// Gives up what was committed after an epoch, at the opening; see [`group`](crate::group). With `is_checked` that
-    /// fails where the files say that more has counted.
+    /// Gives up what was committed after an epoch, at the opening; see [`group`](crate::group).
     #[doc(hidden)]
-    pub fn give_up_after(mut self, epoch: u64, is_checked: bool) -> Self {
-        self.durable.give_up_after = Some((Epoch::new(epoch), is_checked));
+    pub fn give_up_after(mut self, epoch: u64) -> Self {
+        self.durable.give_up_after = Some(Epoch::new(epoch));
         self
     }
 

@@ -25,6 +25,7 @@ use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 pub use self::backup::IslandsBackup;
+use self::backup::Unfinished;
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
 use self::epochs::{Activity, EpochCommit};
@@ -155,6 +156,11 @@ impl IslandsOptions {
                 }
             };
         };
+        if Unfinished::is_in(directory) {
+            return refused(
+                "the directory has a copy that was not finished: remove it, and make another one",
+            );
+        }
         match (self.unit, EpochRecord::exists(directory)) {
             (CommitUnit::Transaction, false) => Ok(None),
             (CommitUnit::Transaction, true) => {

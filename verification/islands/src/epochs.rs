@@ -11,6 +11,8 @@ pub(crate) enum Epochs {
     Running,
     /// Decisions are carried out, and none is made.
     Pausing,
+    /// It has ended so far in the logs of the first instances. They go on, but for decisions.
+    Ending(Vec<usize>),
     /// It has ended so far in the log of each instance, which has not been stored everywhere.
     Ended(Vec<usize>),
 }
@@ -26,9 +28,15 @@ impl Epochs {
             Epochs::Pausing
                 if nodes.iter().all(Node::has_carried_out) || fault == Some(Fault::EpochUnpaused) =>
             {
-                let ends = nodes.iter().map(|node| node.store.log().len()).collect();
-                nodes.iter_mut().for_each(|node| node.resume(around));
-                *self = Epochs::Ended(ends);
+                *self = Epochs::Ending(Vec::new());
+            }
+            Epochs::Ending(ends) => {
+                ends.push(nodes[ends.len()].store.log().len());
+                if ends.len() == nodes.len() {
+                    let ends = std::mem::take(ends);
+                    nodes.iter_mut().for_each(|node| node.resume(around));
+                    *self = Epochs::Ended(ends);
+                }
             }
             Epochs::Ended(ends) => {
                 let is_stored = |(node, end): (&Node, &usize)| node.store.stored() >= *end;

@@ -44,7 +44,7 @@ impl GroupMember {
     /// Returns the last epoch of what has committed by now. What begins to commit later has a later one.
     pub fn end_epoch(&self) -> u64 {
         let epoch = self.epochs.global_epoch();
-        // There is a next one, or nothing can commit any more.
+        // There is a next one for as long as the numbers of epochs last.
         let _ = self.epochs.advance_past(epoch);
         epoch.get()
     }
@@ -57,9 +57,22 @@ impl GroupMember {
         self.log.on_stored(Epoch::new(epoch), callback);
     }
 
-    /// Has everything count that is stored up to an epoch; with `None` everything, now and later.
-    pub fn release(&self, epoch: Option<u64>) {
-        self.log.release(epoch.map(Epoch::new));
+    /// Has everything count that is stored up to an epoch.
+    pub fn release(&self, epoch: u64) {
+        self.log.release(Epoch::new(epoch));
+    }
+
+    /// Nothing more comes to count: who waits, now or later, gets [`Error::LogFailed`].
+    pub fn give_up(&self) {
+        self.log.end_held_waits();
+    }
+
+    /// Checks that the log has not failed.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`].
+    pub fn check(&self) -> Result<()> {
+        self.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
     /// Returns whether somebody waits for what is held back, or not stored.

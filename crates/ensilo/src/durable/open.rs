@@ -51,8 +51,8 @@ pub(crate) fn to_write<E: Engine>(
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
-    if let Some((epoch, is_checked)) = options.durable.give_up_after {
-        found.give_up_after(epoch, is_checked).map_err(open_failed)?;
+    if let Some(epoch) = options.durable.give_up_after {
+        found.give_up_after(epoch).map_err(open_failed)?;
     }
     let mut engine_options = engine_options(&options, &found);
     let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));

@@ -17,9 +17,8 @@ pub(crate) struct DurableOptions {
     pub(crate) logs_operations: bool,
     pub(crate) checkpoint: CheckpointOptions,
     pub(crate) recovery_threads: usize,
-    /// What was committed after this epoch is given up at the opening, and whether it is checked that none of it has
-    /// counted.
-    pub(crate) give_up_after: Option<(Epoch, bool)>,
+    /// What was committed after this epoch is given up at the opening.
+    pub(crate) give_up_after: Option<Epoch>,
 }
 
 /// When checkpoints are made, and how fast.

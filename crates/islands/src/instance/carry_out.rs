@@ -2,9 +2,23 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use ensilo::{AbortReason, Error, Result, Session, Transaction};
+use ensilo::{AbortReason, Error, Result, Session, Ticket, Transaction};
 
 use crate::commit::{Refusal, RefusalReason};
+
+/// A part that was refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) refusal: Refusal,
+    /// For what the refusal follows from, where the database is stored.
+    pub(crate) stored: Option<Ticket>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Refused { refusal, stored: None }
+    }
+}
 
 /// Carries a part out in the open transaction of a session, and returns what it returns.
 ///
@@ -14,23 +28,35 @@ pub(super) fn carry_out(
     session: &mut Session,
     execute: impl FnOnce(&mut Transaction<'_>) -> Result<Vec<u8>>,
 ) -> std::result::Result<Vec<u8>, Refusal> {
+    carry_out_or_refuse(session, execute).map_err(|refused| refused.refusal)
+}
+
+/// Does what [`carry_out`] does, and tells when that is stored which a refusal follows from.
+///
+/// # Errors
+/// Why it is refused: the transaction has ended.
+pub(super) fn carry_out_or_refuse(
+    session: &mut Session,
+    execute: impl FnOnce(&mut Transaction<'_>) -> Result<Vec<u8>>,
+) -> std::result::Result<Vec<u8>, Refused> {
     let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(execute)));
     // A panic is an error that nobody has said anything about.
     let executed = executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")));
     executed.map_err(|error| {
-        let refusal = refusal_by_part(&error, session);
+        let refused = refused_by_part(&error, session);
         // Where it has not ended by now.
         let _ = session.rollback();
-        refusal
+        refused
     })
 }
 
 /// Returns what is said of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.
-fn refusal_by_part(error: &Error, session: &mut Session) -> Refusal {
+fn refused_by_part(error: &Error, session: &mut Session) -> Refused {
     match session.prepare() {
-        Err(conflict @ Error::Aborted(_)) => refusal(&conflict),
-        // It was validated, or has ended before it could be.
-        Ok(_) | Err(_) => refusal(error),
+        Err(conflict @ Error::Aborted(_)) => refusal(&conflict).into(),
+        Ok(validated) => Refused { refusal: refusal(error), stored: validated.ticket_of_reads().ok() },
+        // It has ended before it could be validated.
+        Err(_) => refusal(error).into(),
     }
 }
 

@@ -42,8 +42,10 @@ pub(crate) enum Order {
     EndEpoch,
     /// Say when everything up to an epoch is stored.
     WhenStored(u64),
-    /// Have everything count that is stored up to an epoch, with `None` everything from now on.
-    Release(Option<u64>),
+    /// Have everything count that is stored up to an epoch.
+    Release(u64),
+    /// Have nothing more come to count.
+    GiveUp,
     /// End the instance.
     Fail(String),
     /// Begin a snapshot at a consistent point, and say when it has begun.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo::{Database, Error, Session, Ticket};
 
-use super::carry_out::{carry_out, refusal};
+use super::carry_out::{Refused, carry_out_or_refuse, refusal};
 use super::program::Program;
 use crate::commit::{OpenId, Outcome, Refusal, RefusalReason};
 
@@ -43,9 +43,9 @@ impl<P: Program> OpenTransactions<P> {
     ///
     /// # Errors
     /// Why it is refused; the transaction has ended here.
-    pub(crate) fn execute(&self, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn execute(&self, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refused> {
         let mut open = if is_first { self.begin()? } else { self.take(id)? };
-        let executed = carry_out(&mut open.session, |tx| self.program.execute(tx, part));
+        let executed = carry_out_or_refuse(&mut open.session, |tx| self.program.execute(tx, part));
         match &executed {
             Ok(_) => {
                 if open.session.has_writes() {
@@ -64,12 +64,12 @@ impl<P: Program> OpenTransactions<P> {
             Ok(open) => open,
             Err(refusal) => return Outcome::Aborted(refusal),
         };
-        let committed = commit_and_store(&mut open.session);
+        let committed = commit(&mut open.session);
         self.put_back(open.session);
-        match committed {
-            Ok(()) => Outcome::Committed { local: None, remote: Vec::new() },
+        match committed.map(|ticket| ticket.map_or(Ok(()), |ticket| ticket.wait())) {
+            Ok(Ok(())) => Outcome::Committed { local: None, remote: Vec::new() },
             // It may be found stored, or not.
-            Err(error @ Error::LogFailed(_)) => Outcome::Unknown(error.to_string()),
+            Ok(Err(error)) | Err(error @ Error::LogFailed(_)) => Outcome::Unknown(error.to_string()),
             Err(error) => Outcome::Aborted(refusal(&error).without_waiting()),
         }
     }
@@ -126,11 +126,11 @@ impl<P: Program> OpenTransactions<P> {
     }
 }
 
-/// Commits, and returns when the transaction is stored, where the database is.
-fn commit_and_store(session: &mut Session) -> ensilo::Result<()> {
+/// Commits, and returns a ticket for it, where the database is stored.
+fn commit(session: &mut Session) -> ensilo::Result<Option<Ticket>> {
     match session.commit_with_ticket() {
-        Err(Error::NotDurable) => session.commit(),
-        committed => committed?.wait(),
+        Err(Error::NotDurable) => session.commit().map(|()| None),
+        committed => committed.map(Some),
     }
 }
 

@@ -35,8 +35,10 @@ pub(crate) enum Submission {
     EndEpoch(Answer<u64>),
     /// Say when everything up to an epoch is stored.
     WhenStored(u64, Answer<()>),
-    /// Have everything count that is stored up to an epoch, with `None` everything from now on, and say when that is so.
-    Release(Option<u64>, Answer<()>),
+    /// Have everything count that is stored up to an epoch, and say when that is so.
+    Release(u64, Answer<()>),
+    /// Have nothing more come to count.
+    GiveUp,
     /// End the instance: nothing of what waits comes to count.
     Fail(String),
     /// Begin a snapshot at a consistent point, and say when it has begun.
@@ -77,6 +79,7 @@ impl Submission {
             Order::EndEpoch => Submission::EndEpoch(replier.answer(Reply::EpochEnded)),
             Order::WhenStored(epoch) => Submission::WhenStored(epoch, replier.answer(|()| Reply::Stored)),
             Order::Release(epoch) => Submission::Release(epoch, replier.answer(|()| Reply::Released)),
+            Order::GiveUp => Submission::GiveUp,
             Order::Fail(message) => Submission::Fail(message),
             Order::BeginSnapshot(id) => {
                 Submission::BeginSnapshot(id, replier.answer(|()| Reply::SnapshotBegun))

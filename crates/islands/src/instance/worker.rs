@@ -12,6 +12,7 @@ use ensilo::Error;
 use ensilo::group::GroupMember;
 
 use super::aside;
+use super::carry_out::Refused;
 use super::client::{ClientEnd, OpenPart};
 use super::idle::Idle;
 use super::links::{Links, read_messages};
@@ -32,6 +33,14 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
 
+/// A transaction that was rejected.
+struct Rejected {
+    /// `None` as long as an epoch ends.
+    storing: Option<Storing>,
+    id: DistributedId,
+    outcome: Outcome,
+}
+
 /// See the module's documentation.
 pub(crate) struct Worker<P: Program> {
     site: Site<InstanceStore<P>>,
@@ -49,7 +58,11 @@ pub(crate) struct Worker<P: Program> {
     /// Who waits until that is stored which an open transaction has read.
     validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
     /// Transactions that were rejected by what is not stored yet.
-    rejected: Vec<(Storing, DistributedId, Outcome)>,
+    rejected: Vec<Rejected>,
+    /// Whether decisions that others take part in wait.
+    is_paused: bool,
+    /// Whether epochs of all instances end still.
+    ends_epochs: bool,
     /// Who waits until all decisions are carried out.
     pauses: Vec<Answer<()>>,
     /// What clients are to be told.
@@ -67,6 +80,7 @@ impl<P: Program> Worker<P> {
         store: InstanceStore<P>,
         (submissions, wake): (Receiver<Submission>, Arc<Wake>),
     ) -> Self {
+        let ends_epochs = store.member().is_some();
         Worker {
             site,
             store,
@@ -81,6 +95,8 @@ impl<P: Program> Worker<P> {
             snapshots: Snapshots::default(),
             validated: Vec::new(),
             rejected: Vec::new(),
+            is_paused: false,
+            ends_epochs,
             pauses: Vec::new(),
             replies: mpsc::channel(),
             wake,
@@ -199,30 +215,43 @@ impl<P: Program> Worker<P> {
     }
 
     fn pause(&mut self, answer: Answer<()>) {
+        self.is_paused = true;
         self.site.pause();
         self.pauses.push(answer);
     }
 
     fn resume(&mut self, now: Instant) {
+        self.is_paused = false;
         self.pauses.clear();
+        if let Some(member) = self.store.member() {
+            let waiting = self.rejected.iter_mut().filter(|rejected| rejected.storing.is_none());
+            waiting.for_each(|rejected| rejected.storing = Some(Storing::new(member.ticket())));
+        }
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
     }
 
     /// Answers, or keeps what was rejected until that is stored which it follows from, if epochs are: then one ticket is for the rows of all instances.
+    ///
+    /// While an epoch ends, another instance may have ended it already, and have refused a part by what belongs to the next one: so the ticket is taken when
+    /// all have ended it.
     fn answer_or_keep(&mut self, id: DistributedId, outcome: Outcome) {
         let is_rejected =
             matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected);
         match self.store.member().filter(|_| is_rejected) {
-            Some(member) => self.rejected.push((Storing::new(member.ticket()), id, outcome)),
+            Some(member) => {
+                let storing = (!self.is_paused).then(|| Storing::new(member.ticket()));
+                self.rejected.push(Rejected { storing, id, outcome });
+            }
             None => self.answer(id, outcome),
         }
     }
 
     fn answer_rejected(&mut self) -> Result<(), Failed> {
         let mut at = 0;
-        while let Some((storing, ..)) = self.rejected.get_mut(at) {
-            if self.store.is_stored(storing)? {
-                let (_, id, outcome) = self.rejected.swap_remove(at);
+        while let Some(Rejected { storing, .. }) = self.rejected.get_mut(at) {
+            let is_stored = storing.as_mut().map_or(Ok(false), |storing| self.store.is_stored(storing))?;
+            if is_stored {
+                let Rejected { id, outcome, .. } = self.rejected.swap_remove(at);
                 self.answer(id, outcome);
             } else {
                 at += 1;
@@ -285,6 +314,10 @@ impl<P: Program> Worker<P> {
                         self.carry_out(Submission::of(order, replier), now)?;
                     }
                     Ok(None) => break,
+                    // Where it may have paused this for the end of an epoch, that would go on without it.
+                    Err(error) if self.ends_epochs => {
+                        return Err(Failed(format!("whoever ends the epochs cannot be reached: {error}")));
+                    }
                     // One that is gone, or sends nonsense, gets no answers, and has nobody wait for it.
                     Err(_) => {
                         self.clients[at] = None;
@@ -313,18 +346,32 @@ impl<P: Program> Worker<P> {
                 self.answers.insert(id, answer);
             }
             Submission::Execute(OpenPart { id, is_first, part }, answer) => {
-                answer(self.store.open().execute(id, is_first, &part));
+                match self.store.open().execute(id, is_first, &part) {
+                    Ok(reply) => answer(Ok(reply)),
+                    Err(Refused { refusal, stored: None }) => answer(Err(refusal)),
+                    Err(Refused { refusal, stored: Some(ticket) }) => {
+                        let answer = Box::new(|stored: Result<(), _>| answer(stored.and(Err(refusal))));
+                        self.validated.push((Storing::new(ticket), answer));
+                    }
+                }
             }
             Submission::Validate(id, answer) => self.validate(id, answer),
             Submission::RollBack(id) => self.store.open().roll_back(id),
             Submission::Load(load, answer) => self.begin_load(&load, now, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),
-            Submission::EndEpoch(answer) => self.of_member(|member| answer(member.end_epoch())),
+            Submission::EndEpoch(answer) => {
+                self.check_log()?;
+                self.of_member(|member| answer(member.end_epoch()));
+            }
             Submission::WhenStored(epoch, answer) => self.of_member(|member| {
-                // Where it never will be nobody answers.
+                // Where it never will be nobody answers: whoever asks again finds out why.
                 member.on_stored(epoch, |stored| stored.map_or((), answer));
             }),
+            Submission::GiveUp => {
+                self.ends_epochs = false;
+                self.of_member(GroupMember::give_up);
+            }
             Submission::Release(epoch, answer) => self.of_member(|member| {
                 member.release(epoch);
                 answer(());
@@ -356,6 +403,15 @@ impl<P: Program> Worker<P> {
             Submission::Client(channel) => self.clients.push(Some(ClientEnd::new(channel))),
         }
         Ok(())
+    }
+
+    /// Fails where the log has: nobody else may have found out.
+    fn check_log(&self) -> Result<(), Failed> {
+        match self.store.db().group_member() {
+            Ok(member) => member.check().map_err(|error| Failed(error.to_string())),
+            // Nothing is stored.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Does something with the database as one of several, if it is stored.

@@ -4,11 +4,13 @@
 //! decided while each instance ends an epoch of its own, and the copy of each has everything up to there and nothing behind it. So no part is in doubt
 //! in it that is decided elsewhere.
 
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::epoch_record::EpochRecord;
+use super::running::NoAnswer;
 use super::{Islands, directory_of};
 use crate::commit::{Refusal, RefusalReason, SiteId};
 use crate::instance::{Copied, Maintenance, Program, Submission};
@@ -53,10 +55,12 @@ impl<P: Program> Islands<P> {
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<IslandsBackup, Refusal> {
         let (start, target) = (Instant::now(), target.as_ref());
         check_target(target)?;
+        let unfinished = Unfinished::begin(target).map_err(|error| refused(&error.to_string()))?;
         let made = self.copy_all(target);
         if made.is_err() {
             self.remove_copies(target);
         }
+        unfinished.end().map_err(|error| refused(&error.to_string()))?;
         let copied = made?;
         Ok(IslandsBackup {
             files: copied.iter().map(|copied| copied.files).sum(),
@@ -67,25 +71,29 @@ impl<P: Program> Islands<P> {
 
     fn copy_all(&self, target: &Path) -> Result<Vec<Copied>, Refusal> {
         for _ in 0..ATTEMPTS_MAX {
+            let starts = self.running.starts();
             let ends = self.end_epochs()?;
             let copied = self.maintain(|instance| Maintenance::Backup {
                 target: directory_of(target, instance),
                 up_to: ends[usize::from(instance)],
             })?;
             let copied = copied.iter().map(|bytes| Copied::from_bytes(bytes).flatten()).collect();
-            if let Some(copied) = copied {
+            // One that has come back meanwhile has not paused, or has given something up.
+            if let Some(copied) = copied
+                && self.running.starts() == starts
+            {
                 self.record_ends(target, &ends).map_err(|error| refused(&error.to_string()))?;
                 return Ok(copied);
             }
             self.remove_copies(target);
         }
-        Err(refused("checkpoints come too often: try again, or have fewer of them made"))
+        Err(refused("instances have ended, or made checkpoints, meanwhile, again and again: try again"))
     }
 
     /// Has the copy say up to where it counts, if the instances commit by epochs.
     fn record_ends(&self, target: &Path, ends: &[u64]) -> io::Result<()> {
         match self.epochs {
-            Some(_) => EpochRecord::open(target, ends.len())?.write(ends, true),
+            Some(_) => EpochRecord::open(target, ends.len())?.write(ends),
             None => Ok(()),
         }
     }
@@ -96,13 +104,19 @@ impl<P: Program> Islands<P> {
             // What cannot be removed is in the way of the next one, which says so.
             let _ = std::fs::remove_dir_all(directory_of(target, instance));
         }
+        EpochRecord::remove(target);
     }
 
     /// Ends an epoch at each instance, while nothing is half decided, and returns their numbers when all are stored.
     fn end_epochs(&self) -> Result<Vec<u64>, Refusal> {
-        let ended = || refused("an instance has ended, or is in memory, so that nothing of it is stored");
-        let ends = self.running.end_epochs(Instant::now() + PATIENCE).ok_or_else(ended)?;
-        self.running.wait_until_stored(&ends).ok_or_else(ended)?;
+        let ended = |reason| match reason {
+            NoAnswer::Ended => {
+                refused("an instance has ended, or is in memory, so that nothing of it is stored")
+            }
+            NoAnswer::Late => refused("transactions were half decided for too long"),
+        };
+        let ends = self.running.end_epochs(PATIENCE).map_err(ended)?;
+        self.running.wait_until_stored(&ends, || true).map_err(ended)?;
         Ok(ends)
     }
 
@@ -110,10 +124,37 @@ impl<P: Program> Islands<P> {
     fn maintain(&self, what: impl Fn(u16) -> Maintenance) -> Result<Vec<Vec<u8>>, Refusal> {
         let _activity = self.activity();
         let ask = |site: SiteId, answer| Submission::Maintain(what(site.instance), answer);
-        let done = self.running.ask(self.running.first_sites(), ask).wait();
-        let mut done = done.ok_or_else(|| refused("an instance has ended meanwhile"))?;
+        let done = self.running.ask(self.running.first_sites(), ask).wait_while(|| true);
+        let mut done = done.map_err(|_| refused("an instance has ended meanwhile"))?;
         done.sort_by_key(|(instance, _)| *instance);
         done.into_iter().map(|(_, done)| done).collect()
+    }
+}
+
+/// A file that says that a copy is not finished. Where it is, nothing is opened.
+pub(super) struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn begin(directory: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        let mark = Unfinished::path_in(directory);
+        File::create(&mark)?.sync_all()?;
+        File::open(directory)?.sync_all()?;
+        Ok(Unfinished(mark))
+    }
+
+    fn end(self) -> io::Result<()> {
+        std::fs::remove_file(&self.0)?;
+        self.0.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    }
+
+    /// Returns whether a directory has a copy that was not finished.
+    pub(super) fn is_in(directory: &Path) -> bool {
+        Unfinished::path_in(directory).exists()
+    }
+
+    fn path_in(directory: &Path) -> PathBuf {
+        directory.join("BACKUP.unfinished")
     }
 }
 

@@ -9,8 +9,7 @@
 //!          8  version          u32: 1
 //!         12  instances        u32
 //! slot:    0  number           u64: of the epoch, from 1; it is in slot number % 2
-//!          8  is last          u64: 1 if the instances were closed behind it, 0 otherwise
-//!         16  ends             u64 for each instance: the last epoch of its own that counts
+//!          8  ends             u64 for each instance: the last epoch of its own that counts
 //! ```
 //!
 //! # Crash
@@ -19,7 +18,8 @@
 //! nothing has happened that several instances have a part in.
 //!
 //! A slot that is damaged later looks like one that is torn. So an instance says in its own files what has counted, and where that is more than the
-//! record knows it is not opened; but behind the last epoch, closing may store what is of the instance alone.
+//! record knows it is not opened. The slot that counts is written once more by each opening: after a sync that has failed, a system may show bytes
+//! that are not on the disk.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -27,7 +27,6 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, checksum};
-use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"ENSLEPOC";
 const VERSION: u32 = 1;
@@ -49,22 +48,19 @@ pub(super) struct EpochRecord {
 struct Epoch {
     /// 0 before the first one has ended.
     number: u64,
-    is_last: bool,
     ends: Vec<u64>,
-}
-
-/// Up to where an instance counts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CountsTo {
-    pub(crate) epoch: u64,
-    /// More of it may have counted than the record knows, if that is damaged.
-    pub(crate) is_to_be_checked: bool,
 }
 
 impl EpochRecord {
     /// Returns whether instances in this directory commit by epochs.
     pub(super) fn exists(directory: &Path) -> bool {
         path_in(directory).exists()
+    }
+
+    /// Removes the record of copies that are of no use, if there is one.
+    pub(super) fn remove(directory: &Path) {
+        // If it cannot be removed it is in the way of the next copy, which says so.
+        let _ = std::fs::remove_file(path_in(directory));
     }
 
     /// Opens the record of instances in this directory, or makes it, before there is any instance.
@@ -89,10 +85,9 @@ impl EpochRecord {
         Ok(record)
     }
 
-    /// Returns up to where an instance counts; `None` before the first epoch has ended.
-    pub(super) fn end_of(&self, instance: usize) -> Option<CountsTo> {
-        let epoch = *self.last.ends.get(instance)?;
-        Some(CountsTo { epoch, is_to_be_checked: !self.last.is_last })
+    /// Returns up to which epoch of its own an instance counts; `None` before the first epoch has ended.
+    pub(super) fn end_of(&self, instance: usize) -> Option<u64> {
+        self.last.ends.get(instance).copied()
     }
 
     /// Returns whether a write has failed.
@@ -100,22 +95,26 @@ impl EpochRecord {
         self.has_failed
     }
 
-    /// Writes the ends of the next epoch, which is the last one before the instances are closed or not, and returns when they are stored.
+    /// Writes the ends of the next epoch, and returns when they are stored.
     ///
     /// # Errors
     /// Whether they are is found out by opening the record; nothing is written any more.
-    pub(super) fn write(&mut self, ends: &[u64], is_last: bool) -> io::Result<()> {
+    pub(super) fn write(&mut self, ends: &[u64]) -> io::Result<()> {
         assert_eq!(ends.len(), self.instances, "each instance has an end");
         if self.has_failed {
             return Err(io::Error::other("an earlier write has failed"));
         }
-        let epoch = Epoch { number: self.last.number + 1, is_last, ends: ends.to_vec() };
-        let written = self.file.write_all_at(&epoch.encode(), self.place_of_slot(epoch.number % 2));
-        let written = written.and_then(|()| self.file.sync_data());
+        let epoch = Epoch { number: self.last.number + 1, ends: ends.to_vec() };
+        let written = self.write_slot(&epoch);
         self.has_failed = written.is_err();
         written?;
         self.last = epoch;
         Ok(())
+    }
+
+    fn write_slot(&self, epoch: &Epoch) -> io::Result<()> {
+        self.file.write_all_at(&epoch.encode(), self.place_of_slot(epoch.number % 2))?;
+        self.file.sync_data()
     }
 
     fn read_or_begin(&mut self, path: &Path) -> io::Result<()> {
@@ -148,7 +147,10 @@ impl EpochRecord {
         let [even, odd] = [even?, odd?];
         let valid = [&even, &odd].into_iter().filter_map(|slot| Epoch::decode(slot));
         match valid.max_by_key(|epoch| epoch.number) {
-            Some(last) => self.last = last,
+            Some(last) => {
+                self.write_slot(&last)?;
+                self.last = last;
+            }
             // The first one goes to the odd slot.
             None if even.iter().all(|byte| *byte == 0) => {}
             None => return Err(problem(path, "up to where the instances count cannot be read")),
@@ -157,7 +159,7 @@ impl EpochRecord {
     }
 
     fn slot_bytes(&self) -> usize {
-        size_of::<u64>() * (2 + self.instances) + size_of::<u32>()
+        size_of::<u64>() * (1 + self.instances) + size_of::<u32>()
     }
 
     fn place_of_slot(&self, slot: u64) -> u64 {
@@ -167,14 +169,14 @@ impl EpochRecord {
 
 impl Epoch {
     fn encode(&self) -> Vec<u8> {
-        let numbers = [self.number, self.is_last.into()].into_iter().chain(self.ends.iter().copied());
+        let numbers = [self.number].into_iter().chain(self.ends.iter().copied());
         with_checksum(numbers.flat_map(u64::to_le_bytes).collect())
     }
 
     fn decode(slot: &[u8]) -> Option<Self> {
         let mut numbers = checked(slot)?.chunks_exact(size_of::<u64>()).map(|number| u64_at(number, 0));
-        let (number, is_last) = (numbers.next()?, numbers.next()? != 0);
-        (number > 0).then(|| Epoch { number, is_last, ends: numbers.collect() })
+        let number = numbers.next().filter(|number| *number > 0)?;
+        Some(Epoch { number, ends: numbers.collect() })
     }
 }
 

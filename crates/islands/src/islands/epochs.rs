@@ -24,8 +24,7 @@
 //! given up: it was released behind the record.
 //!
 //! While instances are opened, nothing is held back. What they store then (tables, first rows) is of each by itself; it may be given up as well, or
-//! stay, if a
-//! checkpoint has it.
+//! stay, if a checkpoint has it. When they are closed, the last epoch is ended first, and nothing counts that comes later: no checkpoint is made then.
 //!
 //! # When
 //! As long as somebody waits, one epoch follows the other, but not more often than the [interval](INTERVAL); otherwise there is one a second.
@@ -38,7 +37,7 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use super::epoch_record::EpochRecord;
-use super::running::Running;
+use super::running::{NoAnswer, Running};
 use ensilo::group::GroupMember;
 
 use crate::commit::SiteId;
@@ -87,12 +86,9 @@ impl EpochCommit {
         record: Arc<Mutex<EpochRecord>>,
     ) -> io::Result<Self> {
         let shared = Arc::new(State::default());
-        let ending = Ending { running, record, last_began: Instant::now() };
-        let state = Arc::clone(&shared);
-        let mut ending = ending;
+        let mut ending = Ending { running, record, state: Arc::clone(&shared), last_began: Instant::now() };
         ending.end_first()?;
-        let run = move || ending.run(&state);
-        let thread = thread::Builder::new().name("islands-epochs".to_owned()).spawn(run)?;
+        let thread = thread::Builder::new().name("islands-epochs".to_owned()).spawn(move || ending.run())?;
         Ok(EpochCommit { shared, thread: Some(thread) })
     }
 
@@ -117,7 +113,7 @@ impl Drop for Activity<'_> {
     }
 }
 
-/// Ends the last epoch, and holds nothing back any more.
+/// Ends the last epoch. Nothing counts that comes later.
 impl Drop for EpochCommit {
     fn drop(&mut self) {
         // Release: what was done before belongs to the last epoch.
@@ -136,54 +132,50 @@ impl fmt::Debug for EpochCommit {
     }
 }
 
-/// The thread's own state.
+/// What ends epochs. When it goes, nothing comes to count any more: nobody waits in vain.
 struct Ending<P: Program> {
     running: Arc<Running<P>>,
     record: Arc<Mutex<EpochRecord>>,
+    state: Arc<State>,
     last_began: Instant,
 }
 
 /// Why an epoch has not ended.
 enum NotEnded {
-    /// An instance has ended, and may come back.
-    InstanceEnded,
+    /// It took too long, or an instance has ended and may come back.
+    NotNow,
     /// Nothing is ever stored again.
     Failed(String),
 }
 
 impl<P: Program> Ending<P> {
     fn end_first(&mut self) -> io::Result<()> {
-        self.end_epoch(false).map_err(|not_ended| match not_ended {
-            NotEnded::InstanceEnded => io::Error::other("an instance has ended before the first epoch"),
+        self.end_epoch().map_err(|not_ended| match not_ended {
+            NotEnded::NotNow => io::Error::other("an instance has not ended the first epoch in time"),
             NotEnded::Failed(message) => io::Error::other(message),
         })
     }
 
-    fn run(&mut self, state: &State) {
-        while self.waits_for_work(state) {
-            match self.end_epoch(false) {
+    fn run(mut self) {
+        while self.waits_for_work() {
+            match self.end_epoch() {
                 Ok(()) => {}
-                Err(NotEnded::InstanceEnded) => thread::sleep(RETRY_INTERVAL),
+                Err(NotEnded::NotNow) => thread::sleep(RETRY_INTERVAL),
                 Err(NotEnded::Failed(message)) => return self.fail(&message),
             }
         }
-        // What is not in it by now is given up. Only behind it may closing store what is not of all.
-        if self.end_epoch(true).is_ok() {
-            let release = |_, released| Submission::Release(None, released);
-            let deadline = Instant::now() + PATIENCE;
-            let _ = self.running.ask(self.running.first_sites(), release).wait_until(deadline);
-        }
+        // What is not in it by now is given up.
+        let _ = self.end_epoch();
     }
 
     /// Waits until it is time for the next epoch; `false` when it is over.
-    fn waits_for_work(&self, state: &State) -> bool {
+    fn waits_for_work(&self) -> bool {
         loop {
-            // Acquire: what whoever stops it has done before.
-            if state.stops.load(Ordering::Acquire) {
+            if self.is_over() {
                 return false;
             }
             // Relaxed: as where it is added.
-            let is_waited_for = state.waiting.load(Ordering::Relaxed) > 0 || self.has_waiting();
+            let is_waited_for = self.state.waiting.load(Ordering::Relaxed) > 0 || self.has_waiting();
             let interval = if is_waited_for { INTERVAL } else { IDLE_INTERVAL };
             let left = interval.saturating_sub(self.last_began.elapsed());
             if left.is_zero() {
@@ -193,44 +185,66 @@ impl<P: Program> Ending<P> {
         }
     }
 
+    fn is_over(&self) -> bool {
+        // Acquire: what whoever stops it has done before.
+        self.state.stops.load(Ordering::Acquire)
+    }
+
     /// Returns whether somebody waits on a database in this process.
     fn has_waiting(&self) -> bool {
         let instances = self.running.local().unwrap_or_default();
         instances.iter().any(|instance| instance.member.as_ref().is_some_and(GroupMember::has_waiting))
     }
 
-    fn end_epoch(&mut self, is_last: bool) -> Result<(), NotEnded> {
+    fn end_epoch(&mut self) -> Result<(), NotEnded> {
         self.last_began = Instant::now();
         let starts = self.running.starts();
-        let ends = self.running.end_epochs(self.last_began + PATIENCE).ok_or_else(|| self.ended())?;
-        self.running.wait_until_stored(&ends).ok_or_else(|| self.ended())?;
-        self.commit(&starts, &ends, is_last)?;
+        let ends = self.running.end_epochs(PATIENCE).map_err(|reason| self.not_ended(reason))?;
+        let stored = self.running.wait_until_stored(&ends, self.patience());
+        stored.map_err(|reason| self.not_ended(reason))?;
+        self.commit(&starts, &ends)?;
         let release =
-            |site: SiteId, released| Submission::Release(Some(ends[usize::from(site.instance)]), released);
+            |site: SiteId, released| Submission::Release(ends[usize::from(site.instance)], released);
         // One that has ended meanwhile comes back with all of it.
-        let _ = self.running.ask(self.running.first_sites(), release).wait();
+        let _ = self.running.ask(self.running.first_sites(), release).wait_while(self.patience());
         Ok(())
     }
 
-    fn ended(&self) -> NotEnded {
-        match self.running.processes() {
-            Some(_) => NotEnded::InstanceEnded,
-            None => NotEnded::Failed("an instance has ended".to_owned()),
+    /// Returns whether answers are waited for still: as long as it takes, but when it is over.
+    fn patience(&self) -> impl FnMut() -> bool {
+        let mut deadline = None;
+        move || !self.is_over() || Instant::now() < *deadline.get_or_insert_with(|| Instant::now() + PATIENCE)
+    }
+
+    fn not_ended(&self, reason: NoAnswer) -> NotEnded {
+        match (reason, self.running.processes()) {
+            (NoAnswer::Ended, None) => NotEnded::Failed("an instance has ended".to_owned()),
+            (NoAnswer::Ended, Some(_)) | (NoAnswer::Late, _) => NotEnded::NotNow,
         }
     }
 
     /// Records the ends, unless an instance has ended meanwhile: its successor counts up to the end before.
-    fn commit(&self, starts: &[u32], ends: &[u64], is_last: bool) -> Result<(), NotEnded> {
-        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends, is_last);
+    fn commit(&self, starts: &[u32], ends: &[u64]) -> Result<(), NotEnded> {
+        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends);
         let written = match self.running.processes() {
-            Some(processes) => processes.if_none_has_ended(starts, write).ok_or(NotEnded::InstanceEnded)?,
+            Some(processes) => processes.if_none_has_ended(starts, write).ok_or(NotEnded::NotNow)?,
             None => write(),
         };
         written.map_err(|error| NotEnded::Failed(format!("the end of an epoch cannot be recorded: {error}")))
     }
 
-    /// Ends all instances: nobody waits in vain.
+    /// Ends all instances.
     fn fail(&self, message: &str) {
-        self.running.sites().for_each(|site| self.running.submit(site, Submission::Fail(message.to_owned())));
+        let fail = |site| self.running.submit(site, Submission::Fail(message.to_owned()));
+        self.running.sites().for_each(fail);
+    }
+}
+
+impl<P: Program> Drop for Ending<P> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.fail("what ends epochs has panicked");
+        }
+        self.running.sites().for_each(|site| self.running.submit(site, Submission::GiveUp));
     }
 }

@@ -14,7 +14,6 @@ use ensilo::group::GroupMember;
 use ensilo::{Database, Options};
 use serde::{Deserialize, Serialize};
 
-use super::epoch_record::CountsTo;
 use crate::binding::bind_this_thread;
 use crate::channel::{ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
@@ -43,9 +42,9 @@ pub(crate) struct InstanceOptions {
 #[derive(Copy, Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum StoredUnit {
     Transaction,
-    /// All of an epoch. Of what the instance has stored, all counts up to there; everything before the first epoch has ended.
+    /// All of an epoch. Of what the instance has stored, all counts up to this epoch of its own; everything before the first epoch has ended.
     Epoch {
-        counts_to: Option<CountsTo>,
+        counts_to: Option<u64>,
     },
 }
 
@@ -89,9 +88,7 @@ impl<P: Program> LocalInstance<P> {
         on_failure: fn(&Failed),
     ) -> Result<Self, InstanceError> {
         let database = match options.unit {
-            StoredUnit::Epoch { counts_to: Some(CountsTo { epoch, is_to_be_checked }) } => {
-                database.give_up_after(epoch, is_to_be_checked)
-            }
+            StoredUnit::Epoch { counts_to: Some(epoch) } => database.give_up_after(epoch),
             StoredUnit::Epoch { counts_to: None } | StoredUnit::Transaction => database,
         };
         let db = match &options.directory {

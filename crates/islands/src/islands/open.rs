@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Islands;
 use crate::commit::{OpenId, Outcome, Refusal, RefusalReason, Request, SiteId};
-use crate::instance::{OpenPart, Program, Submission, machine_nanos, pause_before_attempt};
+use crate::instance::{OpenPart, Program, Refused, Submission, machine_nanos, pause_before_attempt};
 
 /// How long one waits for what is prepared.
 const WAIT: Duration = Duration::from_millis(500);
@@ -172,19 +172,29 @@ impl<P: Program> Drop for OpenTransaction<'_, P> {
 impl<P: Program> Islands<P> {
     fn execute(&self, site: SiteId, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refusal> {
         if let Some(instances) = self.running.local() {
-            return instances[usize::from(site.instance)].open.execute(id, is_first, part);
+            let executed = instances[usize::from(site.instance)].open.execute(id, is_first, part);
+            return executed.map_err(|refused| self.when_stored(refused));
         }
+        // A refusal may wait for an epoch.
+        let _activity = self.activity();
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |executed| drop(sender.send(executed)));
         self.running
             .submit(site, Submission::Execute(OpenPart { id, is_first, part: part.to_vec() }, answer));
-        let ended = |_| Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
-        receiver.recv().map_err(ended)?
+        receiver.recv().map_err(|_| ended())?
+    }
+
+    /// Waits until that is stored which a refusal follows from.
+    fn when_stored(&self, Refused { refusal, stored }: Refused) -> Refusal {
+        let _activity = stored.is_some().then(|| self.activity());
+        match stored.map(|ticket| ticket.wait()) {
+            Some(Err(_)) => ended(),
+            Some(Ok(())) | None => refusal,
+        }
     }
 
     fn validate(&self, site: SiteId, id: OpenId) -> Result<(), Refusal> {
         let _activity = self.activity();
-        let ended = || Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered");
         if let Some(instances) = self.running.local() {
             let stored = instances[usize::from(site.instance)].open.validate(id)?;
             return stored.map_or(Ok(()), |ticket| ticket.wait().map_err(|_| ended()));
@@ -201,4 +211,8 @@ impl<P: Program> Islands<P> {
             None => self.running.submit(site, Submission::RollBack(id)),
         }
     }
+}
+
+fn ended() -> Refusal {
+    Refusal::new(RefusalReason::NoVote, "the instance has ended before it answered")
 }

@@ -67,12 +67,13 @@ impl<P: Program> Islands<P> {
     }
 
     fn try_to_fix_point(&self, deadline: Instant) -> Option<PointReader<'_, P>> {
-        let _paused = self.running.pause(deadline)?;
+        let _paused = self.running.pause(deadline).ok()?;
         // Relaxed: numbers that differ.
         let id = PointId(self.next_point.fetch_add(1, Ordering::Relaxed));
         let reader = PointReader { islands: self, id };
         let begin = |_, begun| Submission::BeginSnapshot(id, begun);
-        self.running.ask(self.running.first_sites(), begin).wait_until(deadline).map(|_| reader)
+        let begun = self.running.ask(self.running.first_sites(), begin);
+        begun.wait_while(|| Instant::now() < deadline).ok().map(|_| reader)
     }
 }
 

@@ -164,6 +164,7 @@ fn refuse(submission: Submission, reason: &str) {
         Submission::EndEpoch(_)
         | Submission::WhenStored(..)
         | Submission::Release(..)
+        | Submission::GiveUp
         | Submission::Fail(_)
         | Submission::BeginSnapshot(..)
         | Submission::EndSnapshot(_)
@@ -251,7 +252,12 @@ impl Shared {
             let unit = StoredUnit::Epoch { counts_to: record.end_of(instance) };
             self.start_process(started, &InstanceOptions { unit, ..options.clone() })?;
         }
-        self.link_all(started).map_err(InstanceError::Io)
+        // One that cannot be linked is not reached by others: all begin again.
+        let linked = self.link_all(started).map_err(InstanceError::Io);
+        if linked.is_err() {
+            started.iter_mut().for_each(|started| started.process.end());
+        }
+        linked
     }
 
     /// Starts the process of an instance again.

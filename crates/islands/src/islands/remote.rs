@@ -285,6 +285,7 @@ fn order_of(submission: Submission) -> Option<(Order, Waiting)> {
         Submission::EndEpoch(answer) => Some((Order::EndEpoch, Waiting::EpochEnd(answer))),
         Submission::WhenStored(epoch, answer) => Some((Order::WhenStored(epoch), Waiting::Stored(answer))),
         Submission::Release(epoch, answer) => Some((Order::Release(epoch), Waiting::Release(answer))),
+        Submission::GiveUp => Some((Order::GiveUp, Waiting::Nothing)),
         Submission::Fail(message) => Some((Order::Fail(message), Waiting::Nothing)),
         Submission::BeginSnapshot(id, begun) => Some((Order::BeginSnapshot(id), Waiting::Snapshot(begun))),
         Submission::Read(id, part, answer) => Some((Order::Read(id, part), Waiting::Read(answer))),

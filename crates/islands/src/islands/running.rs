@@ -2,10 +2,10 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ensilo::Options;
 
@@ -122,30 +122,46 @@ impl<P: Program> Running<P> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has all sites make no decision that others take part in until the guard is dropped, and waits until those that were made are carried out;
-    /// `None` if that takes
-    /// too long, or one has ended.
-    pub(super) fn pause(&self, deadline: Instant) -> Option<Paused<'_, P>> {
+    /// Has all sites make no decision that others take part in until the guard is dropped, and waits until those that were made are carried out.
+    ///
+    /// # Errors
+    /// Why some have not answered by then.
+    pub(super) fn pause(&self, deadline: Instant) -> Result<Paused<'_, P>, NoAnswer> {
         let paused = Paused(self);
-        self.ask(self.sites(), |_, answer| Submission::Pause(answer)).wait_until(deadline).map(|_| paused)
+        let ask = self.ask(self.sites(), |_, answer| Submission::Pause(answer));
+        ask.wait_while(|| Instant::now() < deadline).map(|_| paused)
     }
 
-    /// Ends an epoch at all instances, while nothing is half decided. Returns the last epoch of each; `None` if that takes too long, or one has ended.
-    pub(super) fn end_epochs(&self, deadline: Instant) -> Option<Vec<u64>> {
+    /// Ends an epoch at all instances, while nothing is half decided, and returns the last epoch of each. It waits as long as `patience` for that.
+    ///
+    /// # Errors
+    /// Why some have not answered by then.
+    pub(super) fn end_epochs(&self, patience: Duration) -> Result<Vec<u64>, NoAnswer> {
         let _one_at_a_time = self.lock_pauses();
+        let deadline = Instant::now() + patience;
         let _paused = self.pause(deadline)?;
-        let mut ends =
-            self.ask(self.first_sites(), |_, ended| Submission::EndEpoch(ended)).wait_until(deadline)?;
+        let ask = self.ask(self.first_sites(), |_, ended| Submission::EndEpoch(ended));
+        let mut ends = ask.wait_while(|| Instant::now() < deadline)?;
         ends.sort_unstable();
-        Some(ends.into_iter().map(|(_, end)| end).collect())
+        Ok(ends.into_iter().map(|(_, end)| end).collect())
     }
 
-    /// Waits until each instance has stored everything up to an epoch of its own; `None` if one never will.
-    pub(super) fn wait_until_stored(&self, ends: &[u64]) -> Option<()> {
+    /// Waits until each instance has stored everything up to an epoch of its own, as long as `goes_on` says so.
+    ///
+    /// # Errors
+    /// Why some have not answered.
+    pub(super) fn wait_until_stored(
+        &self,
+        ends: &[u64],
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<(), NoAnswer> {
         let when = |site: SiteId, stored| Submission::WhenStored(ends[usize::from(site.instance)], stored);
-        self.ask(self.first_sites(), when).wait().map(drop)
+        self.ask(self.first_sites(), when).wait_while(goes_on).map(drop)
     }
 }
+
+/// How often it is asked whether answers are waited for still.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What sites answer.
 pub(super) struct Answers<T> {
@@ -153,16 +169,31 @@ pub(super) struct Answers<T> {
     missing: usize,
 }
 
-impl<T> Answers<T> {
-    /// Waits for all, and returns them with their instances; `None` at the deadline, or when one answers nothing.
-    pub(super) fn wait_until(self, deadline: Instant) -> Option<Vec<(u16, T)>> {
-        let left = || deadline.saturating_duration_since(Instant::now());
-        (0..self.missing).map(|_| self.receiver.recv_timeout(left()).ok()).collect()
-    }
+/// Why sites have not answered.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// Nobody will answer: an instance has ended, or does not do such things.
+    Ended,
+    /// They were not waited for any more.
+    Late,
+}
 
-    /// Waits for all without a limit; `None` when one answers nothing.
-    pub(super) fn wait(self) -> Option<Vec<(u16, T)>> {
-        (0..self.missing).map(|_| self.receiver.recv().ok()).collect()
+impl<T> Answers<T> {
+    /// Waits for all as long as `goes_on` says so, and returns them with their instances.
+    ///
+    /// # Errors
+    /// [`NoAnswer`].
+    pub(super) fn wait_while(self, mut goes_on: impl FnMut() -> bool) -> Result<Vec<(u16, T)>, NoAnswer> {
+        let mut answers = Vec::new();
+        while answers.len() < self.missing {
+            match self.receiver.recv_timeout(LOOK_INTERVAL) {
+                Ok(answer) => answers.push(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(NoAnswer::Ended),
+                Err(RecvTimeoutError::Timeout) if goes_on() => {}
+                Err(RecvTimeoutError::Timeout) => return Err(NoAnswer::Late),
+            }
+        }
+        Ok(answers)
     }
 }
 

@@ -89,7 +89,12 @@ fn running_log(
     durable_epoch: Epoch,
 ) -> Result<(Vec<EarlierFile>, Epoch), OpenError> {
     let NamedFiles { disk, dir, manifest } = *source;
-    let (mut files, opening) = (manifest.earlier.clone(), manifest.log_opening());
+    let of_earlier = |file: &EarlierFile| EarlierFile {
+        durable_epoch: file.durable_epoch.min(durable_epoch),
+        ..file.clone()
+    };
+    let mut files: Vec<EarlierFile> = manifest.earlier.iter().map(of_earlier).collect();
+    let opening = manifest.log_opening();
     let checkpoint_end = manifest.checkpoint_end().unwrap_or_default();
     let mut largest_epoch = manifest.first_epoch.max(durable_epoch).max(checkpoint_end);
     if durable_epoch < manifest.first_epoch {

@@ -190,24 +190,32 @@ impl Found {
     /// nothing after it, and it is void for good once the next generation has begun.
     ///
     /// # Errors
-    /// [`OpenError::Refused`] when not everything up to there is stored; with `is_checked` also when the files say
-    /// that more of this generation was durable.
-    pub fn give_up_after(&mut self, epoch: Epoch, is_checked: bool) -> Result<(), OpenError> {
-        let Some((manifest, survey)) = &mut self.database else { return Ok(()) };
+    /// [`OpenError::Refused`] when not everything up to there is stored, or when the files say that more was durable: of
+    /// this generation, or of those before where nothing of this one was.
+    pub fn give_up_after(&mut self, epoch: Epoch) -> Result<(), OpenError> {
+        let refused = |stored: Epoch| {
+            OpenError::Refused(format!(
+                "everything up to epoch {epoch} was stored once, and what is found reaches up to epoch {stored}"
+            ))
+        };
+        let Some((manifest, survey)) = &mut self.database else {
+            return if epoch == Epoch::default() { Ok(()) } else { Err(refused(Epoch::default())) };
+        };
         let stored = survey.durable_epoch;
         if manifest.counted_to(stored) < manifest.counted_to(epoch) {
-            return Err(OpenError::Refused(format!(
-                "everything up to epoch {epoch} was stored once, and what is found reaches up to epoch {stored}"
-            )));
+            return Err(refused(stored));
         }
-        let said = survey.said_durable(manifest);
-        if is_checked && epoch >= manifest.first_epoch && said > epoch {
+        let end = manifest.checkpoint_end().unwrap_or_default();
+        let counts_to = epoch.max(end);
+        let (said, first) = (survey.said_durable(manifest), manifest.first_epoch);
+        // What is said in the generation that begins behind the epoch, and has none of its own that counts, is of its opening.
+        let said = if epoch >= first { said } else { manifest.durable_epoch };
+        if said > counts_to && (epoch >= first || said < first) {
             return Err(OpenError::Refused(format!(
                 "everything up to epoch {said} was durable once, and is to be given up after epoch {epoch}"
             )));
         }
-        let end = manifest.checkpoint_end().unwrap_or_default();
-        survey.durable_epoch = stored.min(epoch.max(end));
+        survey.durable_epoch = stored.min(counts_to);
         Ok(())
     }
 

@@ -137,11 +137,10 @@ impl Durable {
         self.marks.lock().released.is_some()
     }
 
-    /// Releases what is stored up to an epoch; all, now and later, if there is none. Wakes the threads that wait for
-    /// it, and returns what is to be called.
-    pub(crate) fn release(&self, epoch: Option<Epoch>) -> ReadyCalls {
+    /// Releases what is stored up to an epoch. Wakes the threads that wait for it, and returns what is to be called.
+    pub(crate) fn release(&self, epoch: Epoch) -> ReadyCalls {
         let mut marks = self.marks.lock();
-        marks.released = epoch;
+        marks.released = marks.released.max(Some(epoch));
         if !marks.has_failed {
             self.move_on(&marks);
         }

@@ -29,7 +29,7 @@ fn release(durable: &Durable, epoch: Epoch, fault: Fault) {
         marks.released = Some(epoch);
         durable.move_on(&marks);
     } else {
-        durable.release(Some(epoch)).call();
+        durable.release(epoch).call();
     }
 }
 

@@ -69,6 +69,9 @@ pub enum LogError {
     Unfinished,
     /// The log was closed.
     Closed,
+    /// The database is one of several that are durable together, and the others have ended before they have stored what
+    /// belongs to it. Whether it counts is found out by opening all of them.
+    NotReleased,
     /// The database is open for reading only: nothing is logged.
     ReadOnly,
 }
@@ -129,6 +132,9 @@ impl fmt::Display for LogError {
             LogError::Panicked => f.write_str("a thread of the log panicked"),
             LogError::Unfinished => f.write_str("the log was closed while a commit was under way"),
             LogError::Closed => f.write_str("the log is closed"),
+            LogError::NotReleased => f.write_str(
+                "databases that are durable together with this one have ended; opening all of them shows what is stored",
+            ),
             LogError::ReadOnly => f.write_str("the database is open for reading only"),
         }
     }
@@ -147,6 +153,7 @@ impl std::error::Error for LogError {
             | LogError::Panicked
             | LogError::Unfinished
             | LogError::Closed
+            | LogError::NotReleased
             | LogError::ReadOnly => None,
         }
     }

@@ -180,8 +180,8 @@ impl Log {
         self.core.durable.is_held()
     }
 
-    /// Releases what is stored up to an epoch; with `None` everything, now and later.
-    pub fn release(&self, epoch: Option<Epoch>) {
+    /// Releases what is stored up to an epoch.
+    pub fn release(&self, epoch: Epoch) {
         self.core.durable.release(epoch).call();
     }
 
@@ -196,9 +196,9 @@ impl Log {
         self.core.durable.has_waiting()
     }
 
-    /// Ends the waits for what is held back, now and later, with [`LogError::Closed`]: the log is about to be closed.
+    /// Ends the waits for what is held back, now and later, with [`LogError::NotReleased`]: nobody releases it any more.
     pub fn end_held_waits(&self) {
-        self.core.durable.end_waits(&LogError::Closed);
+        self.core.durable.end_waits(&LogError::NotReleased);
     }
 
     /// Polls for a [`Stored`](super::stored::Stored).

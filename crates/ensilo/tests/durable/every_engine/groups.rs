@@ -45,11 +45,11 @@ fn what_is_stored_counts_when_it_is_released() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| first.wait());
         until(|| member.has_waiting());
-        member.release(Some(end));
+        member.release(end);
         waiting.join().unwrap().unwrap();
     });
     assert_eq!([&first, &second].map(|ticket| ticket.is_stored()), [true, false]);
-    member.release(None);
+    member.release(member.end_epoch());
     second.wait().unwrap();
 }
 
@@ -63,7 +63,7 @@ fn what_was_not_released_is_given_up_for_good() {
         drop(add(&db, 3));
         let end = member.end_epoch();
         wait_stored(&member, end);
-        member.release(Some(end));
+        member.release(end);
         if checkpoint {
             let at_end = thread::spawn({
                 let db = db.clone();
@@ -73,12 +73,12 @@ fn what_was_not_released_is_given_up_for_good() {
             let next = member.end_epoch();
             wait_stored(&member, next);
             assert!(!at_end.is_finished());
-            member.release(Some(next));
+            member.release(next);
             // It may have begun after that.
             while !at_end.is_finished() {
                 let next = member.end_epoch();
                 wait_stored(&member, next);
-                member.release(Some(next));
+                member.release(next);
             }
             at_end.join().unwrap().unwrap();
         }
@@ -86,7 +86,7 @@ fn what_was_not_released_is_given_up_for_good() {
         wait_stored(&member, later.epoch());
         for image in [disk.kill(), disk.crash(7)].map(Arc::new) {
             let cut = if checkpoint { later.epoch() - 1 } else { end };
-            let db = open_with(options().give_up_after(cut, true), &image).unwrap();
+            let db = open_with(options().give_up_after(cut), &image).unwrap();
             assert_eq!(ids(&db), [0, 1, 2, 3]);
             drop(add(&db, 9));
             db.close().unwrap();
@@ -95,10 +95,9 @@ fn what_was_not_released_is_given_up_for_good() {
             assert_eq!(ids(&db), [0, 1, 2, 3, 9]);
             db.close().unwrap();
             // And once more to the same point, which is in an earlier generation now.
-            let db = open_with(options().give_up_after(cut, true), &image).unwrap();
+            let db = open_with(options().give_up_after(cut), &image).unwrap();
             assert_eq!(ids(&db), [0, 1, 2, 3]);
         }
-        member.release(None);
     }
 }
 
@@ -110,7 +109,9 @@ fn more_than_is_stored_cannot_be_asked_for() {
     ticket.wait().unwrap();
     let asked = db.group_member().unwrap().end_epoch() + 1_000_000;
     db.close().unwrap();
-    let refused = open_with(options().give_up_after(asked, false), &disk).unwrap_err();
+    let refused = open_with(options().give_up_after(asked), &disk).unwrap_err();
+    let nothing = open_with(options().give_up_after(asked), &Arc::new(SimulatedDisk::new()));
+    assert!(nothing.is_err());
     assert!(matches!(refused, Error::Open(_)), "{refused}");
     assert_eq!(ids(&open(&disk)).len(), 4);
 }
@@ -140,7 +141,7 @@ fn what_has_counted_is_not_given_up() {
     let end_and_release = || {
         let end = member.end_epoch();
         wait_stored(&member, end);
-        member.release(Some(end));
+        member.release(end);
         end
     };
     member.hold();
@@ -152,7 +153,7 @@ fn what_has_counted_is_not_given_up() {
     drop(add(&db, 5));
     let last = end_and_release();
     let image = Arc::new(disk.kill());
-    let refused = open_with(options().give_up_after(first, true), &image).unwrap_err();
+    let refused = open_with(options().give_up_after(first), &image).unwrap_err();
     assert!(refused.to_string().contains("was durable once"), "{refused}");
-    assert_eq!(ids(&open_with(options().give_up_after(last, true), &image).unwrap()), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(ids(&open_with(options().give_up_after(last), &image).unwrap()), [0, 1, 2, 3, 4, 5]);
 }

@@ -40,20 +40,16 @@ fn the_last_record_counts() {
     assert!(EpochRecord::exists(&place.0));
     for round in 1..8 {
         let ends = [round, 2 * round, 3 * round];
-        place.open().unwrap().write(&ends, false).unwrap();
+        place.open().unwrap().write(&ends).unwrap();
         assert_eq!(place.ends(), ends);
     }
-    for is_last in [false, true] {
-        place.open().unwrap().write(&[4, 5, 6], is_last).unwrap();
-        let counts_to = CountsTo { epoch: 5, is_to_be_checked: !is_last };
-        assert_eq!(place.open().unwrap().end_of(1), Some(counts_to));
-    }
+    assert_eq!(place.open().unwrap().end_of(1), Some(14));
 }
 
 #[test]
 fn a_record_that_is_torn_leaves_the_one_before() {
     let place = Place::new("torn");
-    let write = |ends| place.open().unwrap().write(ends, false).unwrap();
+    let write = |ends| place.open().unwrap().write(ends).unwrap();
     write(&[1, 2, 3]);
     // The first slot that is written to is the second one.
     let [even, odd] = [PAGE_BYTES, 2 * PAGE_BYTES];
@@ -61,12 +57,12 @@ fn a_record_that_is_torn_leaves_the_one_before() {
     assert_eq!(place.ends(), []);
     write(&[4, 5, 6]);
     write(&[7, 8, 9]);
-    for at in [even, even + 8, even + 39, even + 43] {
+    for at in [even, even + 31, even + 35] {
         place.change(|bytes| bytes[at] ^= 4);
         assert_eq!(place.ends(), [4, 5, 6], "byte {at}");
         place.change(|bytes| bytes[at] ^= 4);
     }
-    place.change(|bytes| bytes.truncate(even + 24));
+    place.change(|bytes| bytes.truncate(even + 20));
     let refused = place.open().unwrap_err();
     assert!(refused.to_string().contains("cannot be read"), "{refused}");
 }
@@ -77,7 +73,7 @@ fn a_header_that_was_never_stored_is_written_again() {
         let place = Place::new(&format!("new-{bytes}"));
         std::fs::create_dir_all(&place.0).unwrap();
         std::fs::write(path_in(&place.0), vec![0; bytes]).unwrap();
-        place.open().unwrap().write(&[1, 2, 3], false).unwrap();
+        place.open().unwrap().write(&[1, 2, 3]).unwrap();
         assert_eq!(place.ends(), [1, 2, 3]);
     }
 }
