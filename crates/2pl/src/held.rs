@@ -27,6 +27,8 @@ pub(crate) struct LockSet {
     /// The engine's start, from which ages count.
     started: Instant,
     keys: SetBuffer<LockKey>,
+    /// So many keys need not be counted, or are.
+    keys_paid_for: usize,
     /// The last key whose lock is exclusive.
     last_exclusive: Option<LockKey>,
     ranges: Vec<LockRange>,
@@ -54,6 +56,7 @@ impl LockSet {
             requester,
             started,
             keys: SetBuffer::new(),
+            keys_paid_for: UNCOUNTED_KEYS,
             last_exclusive: None,
             ranges: Vec::new(),
             held,
@@ -63,9 +66,9 @@ impl LockSet {
         }
     }
 
-    /// Has the next transaction keep the age of the last one.
-    pub(crate) fn retry_next(&mut self) {
-        self.is_retry = true;
+    /// Has the next transaction keep the age of the last one, or not.
+    pub(crate) fn set_retry(&mut self, is_retry: bool) {
+        self.is_retry = is_retry;
     }
 
     /// Begins a transaction. What one has left that was leaked is given back first, unless that was prepared: then there is no decision,
@@ -74,7 +77,7 @@ impl LockSet {
     pub(crate) fn begin(&mut self, next_session: impl FnOnce() -> u32) -> HeldLocks<'_> {
         if self.is_prepared {
             self.forget(next_session());
-        } else if !self.keys.is_empty() || !self.ranges.is_empty() {
+        } else if !self.keys.is_empty() || !self.ranges.is_empty() || self.refused.is_some() {
             self.release();
         }
         if !std::mem::take(&mut self.is_retry) && self.requester.waits {
@@ -101,8 +104,9 @@ impl LockSet {
     fn lock_another_key(&mut self, table: TableId, key: &[u8], mode: Mode) -> Result<(), Abort> {
         self.check()?;
         self.keys.reserve(1, &mut self.held)?;
-        if self.keys.len() >= UNCOUNTED_KEYS && self.keys.len().is_multiple_of(COUNTED_KEYS) {
+        if self.keys.len() >= self.keys_paid_for {
             self.held.add(COUNTED_KEYS * KEY_LOCK_BYTES)?;
+            self.keys_paid_for += COUNTED_KEYS;
         }
         let key = LockKey::new(table, key);
         let granted = self.table.lock_key(self.requester, &key, mode);
@@ -223,6 +227,7 @@ impl LockSet {
         self.last_exclusive = None;
         self.refused = None;
         self.is_prepared = false;
+        self.keys_paid_for = UNCOUNTED_KEYS;
         self.held.release();
     }
 }

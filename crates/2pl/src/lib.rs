@@ -34,7 +34,7 @@
 //!   hold a lock as shared and ask for it as exclusive, and holds because of what follows a grant: everybody who waits in that part
 //!   of the lock table looks again, and aborts if it is younger than a new holder.
 //! - A request that conflicts with an older one which waits aborts too. So the oldest transaction waits for those alone that hold locks
-//!   already, and gets through.
+//!   already, and gets through, unless one of them holds its lock for longer than a wait.
 //! - A transaction takes Silo's locks of records in its commit alone, when it has all of its locks here, and asks for none here after that.
 //! - Nobody waits for a prepared transaction: the request aborts at once, as in Silo's engine, and the layers above see to the order.
 //! - A thread may have several transactions open, and a client may think while one is open. So each wait has an end

@@ -25,7 +25,7 @@ use self::stripe::{Request, StripeState};
 use crate::key::LockKey;
 use crate::range::LockRange;
 
-/// The longest time that one statement waits for the locks of others.
+/// The longest time that a statement waits for one lock: of a key, or of a range.
 pub const WAIT_MAX: Duration = Duration::from_millis(50);
 
 const SPACES: usize = if cfg!(loom) { 1 } else { 64 };
@@ -44,7 +44,7 @@ pub(crate) struct Requester {
     pub(crate) waits: bool,
 }
 
-/// How long a statement goes on waiting.
+/// How long a statement goes on waiting for a lock.
 #[derive(Debug, Default)]
 struct Patience {
     /// Set when the first wait begins.

@@ -17,7 +17,7 @@ use crate::transaction::LockingTransaction;
 #[derive(Debug)]
 pub struct LockingSession<L: Locking> {
     engine: Arc<TwoPhaseLocking<L>>,
-    /// Dropped before the locks are: what a transaction has left that was leaked is undone first.
+    /// Dropped before the locks are. A transaction that was leaked stays open in its state, and is undone by the next session that takes that over.
     worker: Worker<L>,
     locks: LockSet,
 }
@@ -49,11 +49,13 @@ unsafe impl<L: Locking> Session for LockingSession<L> {
 
     #[inline]
     fn begin_snapshot(&mut self) -> Snapshot<'_, L> {
+        // What follows it is another transaction.
+        self.locks.set_retry(false);
         self.worker.begin_snapshot()
     }
 
     fn retry_next(&mut self) {
-        self.locks.retry_next();
+        self.locks.set_retry(true);
     }
 
     fn counters(&mut self) -> Arc<WorkerCounters> {

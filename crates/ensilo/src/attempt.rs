@@ -336,6 +336,9 @@ fn read_present<E: Engine, R>(
     let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
     let mut attempt = 0;
     while !E::SNAPSHOTS || attempt < VALIDATED_READERS {
+        if attempt > 0 {
+            worker.raw.retry_next();
+        }
         match attempt_reader(worker, body) {
             Ok(visible) => return Ok(visible),
             // A snapshot remembers nothing of what it has read, and leaves rows on the disk that are there.
@@ -347,7 +350,6 @@ fn read_present<E: Engine, R>(
             Err(undone) => {
                 attempt += 1;
                 await_next_attempt(shared, worker, attempt, retries, undone)?;
-                worker.raw.retry_next();
             }
         }
     }

@@ -36,6 +36,9 @@ use crate::shortage::Shortage;
 use crate::transaction::Inner;
 use crate::{Result, attempt};
 
+/// How often a single row is tried before others have their turn: with pauses, and as old as the first attempt.
+const RETRIES_OF_ONE: u32 = 100;
+
 /// The most rows that one transaction adds entries for.
 const BATCH_LEN_MAX: usize = 128;
 
@@ -67,7 +70,8 @@ impl<E: Engine> DatabaseShared<E> {
         let mut batch_len = BATCH_LEN_MAX;
         let mut shortage = Shortage::default();
         loop {
-            let filled = attempt::run(self, attempt::RetryPolicy::new(0), &mut |_| (), |tx| {
+            let retries = if batch_len == 1 { RETRIES_OF_ONE } else { 0 };
+            let filled = attempt::run(self, attempt::RetryPolicy::new(retries), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });
