@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use ensilo_engine::Engine;
-use ensilo_log::Log;
+use ensilo_log::{Log, LogError};
 
 pub use backup::Backup;
 pub use checkpointer::Checkpoint;
@@ -83,13 +83,15 @@ impl Durable {
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
         // What a panic has left half done, in records or files, is not built upon: the log has everything.
         let last = panics.is_none().then(|| panics.catch(|| self.last_checkpoint(engine))).flatten();
+        let is_held = self.log.is_held();
         let stored = panics.catch(|| self.log.close().map_err(Error::from_log));
         let is_noted = panics.is_none() && matches!(stored, Some(Ok(())));
         let noted = is_noted.then(|| panics.catch(|| self.checkpointer.note_durable(&self.log))).flatten();
         // Under the lock of the directory, which ends with the files.
         panics.catch(|| engine.remove_cold_files());
         panics.catch(|| self.checkpointer.release_files());
-        [stored, noted, last].into_iter().flatten().collect()
+        let released = is_held.then(|| Err(Error::from_log(LogError::NotReleased)));
+        [stored, noted, last, released].into_iter().flatten().collect()
     }
 
     /// Checks that the log has not failed.

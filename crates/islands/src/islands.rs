@@ -166,9 +166,9 @@ impl IslandsOptions {
             (CommitUnit::Transaction, true) => {
                 refused("the instances are stored with epochs as the unit of commit: open them so")
             }
-            (CommitUnit::Epoch, false) if directory_of(directory, 0).exists() => {
-                refused("the instances are stored with transactions as the unit of commit: open them so")
-            }
+            (CommitUnit::Epoch, false) if directory_of(directory, 0).exists() => refused(
+                "there are instances, and no file epochs beside them: they are stored with transactions as the unit of commit, or it is lost",
+            ),
             (CommitUnit::Epoch, _) => {
                 let opened = EpochRecord::open(directory, self.plan.instances().len());
                 opened.map(Some).map_err(InstanceError::Io)

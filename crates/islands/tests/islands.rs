@@ -3,6 +3,7 @@
 
 mod bank;
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -276,4 +277,65 @@ fn a_copy_of_all_instances_is_one_of_a_moment() {
     let in_memory = options(2).open::<Bank>().unwrap();
     let directory = tempfile::tempdir().unwrap();
     assert!(in_memory.backup(directory.path()).is_err() && in_memory.checkpoint().is_err());
+}
+
+#[test]
+fn a_directory_has_one_copy_and_nothing_else() {
+    for unit in CommitUnit::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let (here, there) = (directory.path().join("here"), directory.path().join("there"));
+        let open = |place: &Path| {
+            let options = options(2).directory(place).commit_unit(unit);
+            options.open::<Bank>().unwrap()
+        };
+        let islands = open(&here);
+        assert!(matches!(islands.transact(0, &transfer(1, (1, 2), 5, None)), Outcome::Committed { .. }));
+        for target in [here.clone(), here.join("instance-0"), PathBuf::new()] {
+            assert!(islands.backup(&target).is_err(), "{}", target.display());
+        }
+        assert_eq!(balances(&islands), [7995, 8005]);
+        let made: Vec<bool> = thread::scope(|scope| {
+            let make = || islands.backup(&there).is_ok();
+            let making: Vec<_> = (0..3).map(|_| scope.spawn(make)).collect();
+            making.into_iter().map(|making| making.join().unwrap()).collect()
+        });
+        assert_eq!(made.into_iter().filter(|is_made| *is_made).count(), 1);
+        assert_eq!(balances(&open(&there)), [7995, 8005]);
+        drop(islands);
+        assert_eq!(balances(&open(&here)), [7995, 8005]);
+        // One that was not finished.
+        std::fs::write(there.join("BACKUP.unfinished"), []).unwrap();
+        let opened = options(2).directory(&there).commit_unit(unit).open::<Bank>();
+        assert!(opened.is_err_and(|error| error.to_string().contains("not finished")));
+    }
+}
+
+/// What the instances know of themselves is compared with the file, and where that is lost nothing is opened.
+#[test]
+fn instances_whose_record_is_lost_are_not_opened() {
+    type Damage = fn(&Path);
+    let remove = |place: &Path| std::fs::remove_file(place.join("epochs")).unwrap();
+    let empty = |place: &Path| std::fs::write(place.join("epochs"), []).unwrap();
+    let clear = |place: &Path| std::fs::write(place.join("epochs"), vec![0; 12_288]).unwrap();
+    let lose = |place: &Path| std::fs::remove_dir_all(place.join("instance-1")).unwrap();
+    let damages: [(Damage, &str); 4] = [
+        (remove, "no file epochs"),
+        (empty, "new or empty"),
+        (clear, "new or empty"),
+        (lose, "was stored once"),
+    ];
+    for (damage, word) in damages {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |unit| options(2).directory(directory.path()).commit_unit(unit).open::<Bank>();
+        let islands = open(CommitUnit::Epoch).unwrap();
+        for _ in 0..3 {
+            let outcome = islands.transact(0, &transfer(1, (1, 2), 5, None));
+            assert!(matches!(outcome, Outcome::Committed { .. }));
+        }
+        drop(islands);
+        damage(directory.path());
+        let refused = open(CommitUnit::Epoch).unwrap_err().to_string();
+        assert!(refused.contains(word), "{refused}");
+        assert!(open(CommitUnit::Transaction).is_err());
+    }
 }

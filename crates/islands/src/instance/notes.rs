@@ -79,6 +79,22 @@ struct InstanceNote {
     incarnation: u32,
 }
 
+/// What is stored at once where the instance is one of several, one row.
+#[derive(Clone, Debug, Row)]
+#[row(table = "islands_unit")]
+struct UnitNote {
+    #[row(key)]
+    key: u8,
+    unit: u8,
+}
+
+/// The unit of commit is a transaction.
+const TRANSACTIONS: u8 = 1;
+/// It is an epoch, and none may have ended.
+const EPOCHS: u8 = 2;
+/// It is an epoch, and one has ended: there is a record of it.
+const RECORDED_EPOCHS: u8 = 3;
+
 /// A part that was found prepared.
 pub(crate) struct FoundPart {
     pub(crate) id: DistributedId,
@@ -109,6 +125,7 @@ pub(crate) struct Notes {
 impl Notes {
     /// Opens the notes of an instance with this number of workers, and counts the opening.
     pub(crate) fn open(db: &Database, number: InstanceNumber, workers: u16) -> Result<(Vec<Notes>, Found)> {
+        note_unit(db, TRANSACTIONS)?;
         let (parts, done) = (open_table::<PartNote>(db)?, open_table::<DoneNote>(db)?);
         let decisions = open_table::<DecisionNote>(db)?;
         let mut found = Found { incarnation: count_opening(db, number, workers)?, ..Found::default() };
@@ -208,8 +225,14 @@ impl Notes {
 }
 
 impl Found {
-    /// Counts the opening of an instance that has no notes.
-    pub(crate) fn without_notes(db: &Database, number: InstanceNumber, workers: u16) -> Result<Self> {
+    /// Counts the opening of an instance that has no notes, since epochs commit; there is a record of them where one has ended.
+    pub(crate) fn without_notes(
+        db: &Database,
+        number: InstanceNumber,
+        workers: u16,
+        has_record: bool,
+    ) -> Result<Self> {
+        note_unit(db, if has_record { RECORDED_EPOCHS } else { EPOCHS })?;
         Ok(Found { incarnation: count_opening(db, number, workers)?, ..Found::default() })
     }
 
@@ -313,6 +336,29 @@ fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<
         let incarnation = before.map_or(0, |found| found.incarnation) + 1;
         notes.upsert(tx, &InstanceNote { key: 0, instance, instances, workers, incarnation })?;
         Ok(incarnation)
+    })
+}
+
+/// Notes that there is a record of epochs. The note is of the next one.
+pub(crate) fn note_record(db: &Database) -> Result<()> {
+    let units = open_table::<UnitNote>(db)?;
+    visibly(db).transact(|tx| units.upsert(tx, &UnitNote { key: 0, unit: RECORDED_EPOCHS }))
+}
+
+/// Checks that the instance has the unit of commit that it is opened with, and notes that.
+fn note_unit(db: &Database, unit: u8) -> Result<()> {
+    let units = open_table::<UnitNote>(db)?;
+    db.transact(|tx| match (units.get(tx, 0)?.map(|found| found.unit), unit) {
+        (Some(TRANSACTIONS), EPOCHS | RECORDED_EPOCHS) => {
+            Err(Error::rollback("the instance is stored with transactions as the unit of commit: open it so"))
+        }
+        (Some(EPOCHS | RECORDED_EPOCHS), TRANSACTIONS) => {
+            Err(Error::rollback("the instance is stored with epochs as the unit of commit: open it so"))
+        }
+        (Some(RECORDED_EPOCHS), EPOCHS) => Err(Error::rollback(
+            "the file epochs, which says up to where the instances count, is new or empty, and they are not: put it back, or restore a copy",
+        )),
+        (_, unit) => units.upsert(tx, &UnitNote { key: 0, unit }),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use super::client::{ClientEnd, OpenPart};
 use super::idle::Idle;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
+use super::notes::note_record;
 use super::program::Program;
 use super::snapshot::Snapshots;
 use super::store::{InstanceStore, Recovered, Storing};
@@ -63,6 +65,8 @@ pub(crate) struct Worker<P: Program> {
     is_paused: bool,
     /// Whether epochs of all instances end still.
     ends_epochs: bool,
+    /// Whether the instance's own files say that one has ended.
+    has_noted_record: bool,
     /// Who waits until all decisions are carried out.
     pauses: Vec<Answer<()>>,
     /// What clients are to be told.
@@ -97,6 +101,7 @@ impl<P: Program> Worker<P> {
             rejected: Vec::new(),
             is_paused: false,
             ends_epochs,
+            has_noted_record: false,
             pauses: Vec::new(),
             replies: mpsc::channel(),
             wake,
@@ -372,10 +377,14 @@ impl<P: Program> Worker<P> {
                 self.ends_epochs = false;
                 self.of_member(GroupMember::give_up);
             }
-            Submission::Release(epoch, answer) => self.of_member(|member| {
-                member.release(epoch);
+            Submission::Release(epoch, answer) => {
+                self.of_member(|member| member.release(epoch));
                 answer(());
-            }),
+                if !mem::replace(&mut self.has_noted_record, true) {
+                    // One that fails is tried again at the next opening.
+                    let _ = note_record(self.store.db());
+                }
+            }
             Submission::Fail(message) => return Err(Failed(message)),
             Submission::BeginSnapshot(id, begun) => {
                 self.snapshots.begin((self.store.db(), &self.program), id, begun);

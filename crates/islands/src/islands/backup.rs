@@ -50,17 +50,19 @@ impl<P: Program> Islands<P> {
     /// held up for some milliseconds.
     ///
     /// # Errors
-    /// What an instance says: that it is in memory, or that the disk fails or is full; that the directory is not empty. What was made of the copy is
-    /// removed.
+    /// What an instance says: that it is in memory, or that the disk fails or is full; that the directory is not empty, or another copy is being made
+    /// there. What was made of the copy is removed.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<IslandsBackup, Refusal> {
-        let (start, target) = (Instant::now(), target.as_ref());
-        check_target(target)?;
-        let unfinished = Unfinished::begin(target).map_err(|error| refused(&error.to_string()))?;
-        let made = self.copy_all(target);
+        let start = Instant::now();
+        let of_error = |error: io::Error| refused(&format!("{}: {error}", target.as_ref().display()));
+        // Instances that are processes may have other working directories.
+        let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
+        let unfinished = Unfinished::begin(&target).map_err(of_error)?;
+        let made = self.copy_all(&target);
         if made.is_err() {
-            self.remove_copies(target);
+            self.remove_copies(&target);
         }
-        unfinished.end().map_err(|error| refused(&error.to_string()))?;
+        unfinished.end().map_err(of_error)?;
         let copied = made?;
         Ok(IslandsBackup {
             files: copied.iter().map(|copied| copied.files).sum(),
@@ -131,16 +133,22 @@ impl<P: Program> Islands<P> {
     }
 }
 
-/// A file that says that a copy is not finished. Where it is, nothing is opened.
+/// A file that says that a copy is not finished. Who has made it owns the directory, and there is nothing else in it; where it is, nothing is opened.
 pub(super) struct Unfinished(PathBuf);
 
 impl Unfinished {
+    /// Begins a copy in a directory that is empty or missing.
     fn begin(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
         let mark = Unfinished::path_in(directory);
-        File::create(&mark)?.sync_all()?;
+        File::create_new(&mark)?.sync_all()?;
+        let unfinished = Unfinished(mark);
+        if std::fs::read_dir(directory)?.count() > 1 {
+            unfinished.end()?;
+            return Err(io::Error::other("the directory is not empty"));
+        }
         File::open(directory)?.sync_all()?;
-        Ok(Unfinished(mark))
+        Ok(unfinished)
     }
 
     fn end(self) -> io::Result<()> {
@@ -156,16 +164,6 @@ impl Unfinished {
     fn path_in(directory: &Path) -> PathBuf {
         directory.join("BACKUP.unfinished")
     }
-}
-
-/// Checks that there is nothing where a copy is to be made.
-fn check_target(target: &Path) -> Result<(), Refusal> {
-    let is_empty = match std::fs::read_dir(target) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(refused(&format!("{}: {error}", target.display()))),
-    };
-    if is_empty { Ok(()) } else { Err(refused(&format!("{} is not empty", target.display()))) }
 }
 
 fn refused(message: &str) -> Refusal {

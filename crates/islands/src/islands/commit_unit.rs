@@ -14,7 +14,7 @@ pub enum CommitUnit {
     /// An epoch of some milliseconds, with all transactions that have happened at any instance in it: votes and decisions wait for no disk, and
     /// locks are held for no longer than in memory. In exchange every answer waits until all instances have stored the epoch, and if one of them
     /// dies all end, and are opened anew, without what was not answered by then. For instances that are stored, where many transactions have parts
-    /// at several. No checkpoint is made when they are closed, and a program must not wait in a part for a request of its own that is to be stored: the
+    /// at several. An epoch ends when each worker has carried out the part that it is at, however long that takes. No checkpoint is made when they are closed, and a program must not wait in a part for a request of its own that is to be stored: the
     /// epoch ends behind the part.
     Epoch,
 }

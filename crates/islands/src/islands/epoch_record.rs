@@ -25,8 +25,13 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crc_fast::{CrcAlgorithm, checksum};
+
+/// How long whoever has the file may have it still.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
 
 const MAGIC: &[u8; 8] = b"ENSLEPOC";
 const VERSION: u32 = 1;
@@ -71,13 +76,7 @@ impl EpochRecord {
         std::fs::create_dir_all(directory)?;
         let path = path_in(directory);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(problem(&path, "the instances are open already, in this process or another one"));
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        lock(&file, &path)?;
         let mut record = EpochRecord { file, instances, last: Epoch::default(), has_failed: false };
         record.read_or_begin(&path)?;
         record.file.sync_all()?;
@@ -177,6 +176,23 @@ impl Epoch {
         let mut numbers = checked(slot)?.chunks_exact(size_of::<u64>()).map(|number| u64_at(number, 0));
         let number = numbers.next().filter(|number| *number > 0)?;
         Some(Epoch { number, ends: numbers.collect() })
+    }
+}
+
+/// Locks the file. A process that was just killed may have it for a moment, by a child that it was about to start.
+fn lock(file: &File, path: &Path) -> io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_PATIENCE => {
+                thread::sleep(LOCK_PATIENCE / 20);
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(problem(path, "the instances are open already, in this process or another one"));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 

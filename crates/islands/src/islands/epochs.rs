@@ -86,7 +86,13 @@ impl EpochCommit {
         record: Arc<Mutex<EpochRecord>>,
     ) -> io::Result<Self> {
         let shared = Arc::new(State::default());
-        let mut ending = Ending { running, record, state: Arc::clone(&shared), last_began: Instant::now() };
+        let mut ending = Ending {
+            running,
+            record,
+            state: Arc::clone(&shared),
+            last_began: Instant::now(),
+            recorded_starts: None,
+        };
         ending.end_first()?;
         let thread = thread::Builder::new().name("islands-epochs".to_owned()).spawn(move || ending.run())?;
         Ok(EpochCommit { shared, thread: Some(thread) })
@@ -138,6 +144,8 @@ struct Ending<P: Program> {
     record: Arc<Mutex<EpochRecord>>,
     state: Arc<State>,
     last_began: Instant,
+    /// How often each instance was started when an epoch was recorded last; `None` before the first one of this opening.
+    recorded_starts: Option<Vec<u32>>,
 }
 
 /// Why an epoch has not ended.
@@ -203,6 +211,7 @@ impl<P: Program> Ending<P> {
         let stored = self.running.wait_until_stored(&ends, self.patience());
         stored.map_err(|reason| self.not_ended(reason))?;
         self.commit(&starts, &ends)?;
+        self.recorded_starts = Some(starts);
         let release =
             |site: SiteId, released| Submission::Release(ends[usize::from(site.instance)], released);
         // One that has ended meanwhile comes back with all of it.
@@ -225,7 +234,15 @@ impl<P: Program> Ending<P> {
 
     /// Records the ends, unless an instance has ended meanwhile: its successor counts up to the end before.
     fn commit(&self, starts: &[u32], ends: &[u64]) -> Result<(), NotEnded> {
-        let write = || self.record.lock().unwrap_or_else(PoisonError::into_inner).write(ends);
+        let is_first = self.recorded_starts.as_deref() != Some(starts);
+        let write = || {
+            let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_first {
+                // Both slots are of these openings from here on: if one is damaged later, the instances know more than the other one says.
+                record.write(ends)?;
+            }
+            record.write(ends)
+        };
         let written = match self.running.processes() {
             Some(processes) => processes.if_none_has_ended(starts, write).ok_or(NotEnded::NotNow)?,
             None => write(),

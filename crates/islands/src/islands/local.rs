@@ -182,8 +182,8 @@ fn open_keeping(options: &InstanceOptions, db: &Database) -> Result<(Vec<Keeping
             let (notes, found) = Notes::open(db, number, workers)?;
             (notes.into_iter().map(Keeping::Transactions).collect(), found)
         }
-        (Some(_), StoredUnit::Epoch { .. }) => {
-            let found = Found::without_notes(db, number, workers)?;
+        (Some(_), StoredUnit::Epoch { counts_to }) => {
+            let found = Found::without_notes(db, number, workers, counts_to.is_some())?;
             let member = db.group_member()?;
             ((0..workers).map(|_| Keeping::Epochs(member.clone())).collect(), found)
         }
