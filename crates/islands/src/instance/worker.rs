@@ -20,6 +20,7 @@ use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::notes::note_record;
 use super::program::Program;
+use super::rejected::RejectedOutcomes;
 use super::snapshot::Snapshots;
 use super::store::{InstanceStore, Recovered, Storing};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
@@ -34,14 +35,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many frames of one channel are received before the next one's turn.
 const FRAMES_AT_ONCE: usize = 16;
-
-/// A transaction that was rejected.
-struct Rejected {
-    /// `None` as long as an epoch ends.
-    storing: Option<Storing>,
-    id: DistributedId,
-    outcome: Outcome,
-}
 
 /// See the module's documentation.
 pub(crate) struct Worker<P: Program> {
@@ -59,10 +52,7 @@ pub(crate) struct Worker<P: Program> {
     snapshots: Snapshots,
     /// Who waits until that is stored which an open transaction has read.
     validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
-    /// Transactions that were rejected by what is not stored yet.
-    rejected: Vec<Rejected>,
-    /// Whether decisions that others take part in wait.
-    is_paused: bool,
+    rejected: RejectedOutcomes,
     /// Whether epochs of all instances end still.
     ends_epochs: bool,
     /// Whether the instance's own files say that one has ended.
@@ -98,8 +88,7 @@ impl<P: Program> Worker<P> {
             load: None,
             snapshots: Snapshots::default(),
             validated: Vec::new(),
-            rejected: Vec::new(),
-            is_paused: false,
+            rejected: RejectedOutcomes::default(),
             ends_epochs,
             has_noted_record: false,
             pauses: Vec::new(),
@@ -220,47 +209,30 @@ impl<P: Program> Worker<P> {
     }
 
     fn pause(&mut self, answer: Answer<()>) {
-        self.is_paused = true;
+        self.rejected.pause();
         self.site.pause();
         self.pauses.push(answer);
     }
 
     fn resume(&mut self, now: Instant) {
-        self.is_paused = false;
         self.pauses.clear();
-        if let Some(member) = self.store.member() {
-            let waiting = self.rejected.iter_mut().filter(|rejected| rejected.storing.is_none());
-            waiting.for_each(|rejected| rejected.storing = Some(Storing::new(member.ticket())));
-        }
+        self.rejected.resume(self.store.member());
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
     }
 
-    /// Answers, or keeps what was rejected until that is stored which it follows from, if epochs are: then one ticket is for the rows of all instances.
-    ///
-    /// While an epoch ends, another instance may have ended it already, and have refused a part by what belongs to the next one: so the ticket is taken when
-    /// all have ended it.
+    /// Answers, or keeps what was rejected until that is stored which it follows from.
     fn answer_or_keep(&mut self, id: DistributedId, outcome: Outcome) {
         let is_rejected =
             matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected);
         match self.store.member().filter(|_| is_rejected) {
-            Some(member) => {
-                let storing = (!self.is_paused).then(|| Storing::new(member.ticket()));
-                self.rejected.push(Rejected { storing, id, outcome });
-            }
+            Some(member) => self.rejected.keep(member, id, outcome),
             None => self.answer(id, outcome),
         }
     }
 
     fn answer_rejected(&mut self) -> Result<(), Failed> {
-        let mut at = 0;
-        while let Some(Rejected { storing, .. }) = self.rejected.get_mut(at) {
-            let is_stored = storing.as_mut().map_or(Ok(false), |storing| self.store.is_stored(storing))?;
-            if is_stored {
-                let Rejected { id, outcome, .. } = self.rejected.swap_remove(at);
-                self.answer(id, outcome);
-            } else {
-                at += 1;
-            }
+        while let Some((id, outcome)) = self.rejected.take_stored(|storing| self.store.is_stored(storing))? {
+            self.answer(id, outcome);
         }
         Ok(())
     }

@@ -42,12 +42,13 @@ impl<P: Program> Islands<P> {
         self.maintain(|_| Maintenance::Checkpoint).map(drop)
     }
 
-    /// Copies all instances to a directory, which is empty or missing and on the machine that they run on, while transactions go on. The copy is opened as the
-    /// instances are, as many of them, with the same [unit of commit](super::CommitUnit): opening it is the restore. Each of them was read back and
-    /// verified when this returns.
+    /// Copies all instances to a directory while transactions go on. The directory is empty or missing, and on the machine that they run on.
     ///
-    /// It has everything that was answered before the call, and is one consistent point of all instances. To fix it transactions at several instances are
-    /// held up for some milliseconds.
+    /// Opening the copy is the restore: it is opened as the instances are, as many of them, with the same [unit of commit](super::CommitUnit). Each
+    /// of them was read back and verified when this returns.
+    ///
+    /// It has everything that was answered before the call, and is one consistent point of all instances. To fix it transactions at several instances
+    /// are held up for some milliseconds.
     ///
     /// # Errors
     /// What an instance says: that it is in memory, or that the disk fails or is full; that the directory is not empty, or another copy is being made

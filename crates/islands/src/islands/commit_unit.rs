@@ -12,10 +12,11 @@ pub enum CommitUnit {
     #[default]
     Transaction,
     /// An epoch of some milliseconds, with all transactions that have happened at any instance in it: votes and decisions wait for no disk, and
-    /// locks are held for no longer than in memory. In exchange every answer waits until all instances have stored the epoch, and if one of them
-    /// dies all end, and are opened anew, without what was not answered by then. For instances that are stored, where many transactions have parts
-    /// at several. An epoch ends when each worker has carried out the part that it is at, however long that takes. No checkpoint is made when they are closed, and a program must not wait in a part for a request of its own that is to be stored: the
-    /// epoch ends behind the part.
+    /// locks are held for no longer than in memory. It is for instances that are stored, where many transactions have parts at several.
+    ///
+    /// In exchange every answer waits until all instances have stored the epoch. If one of them dies all end, and are opened anew, without what was
+    /// not answered by then. An epoch ends when each worker has carried out the part that it is at, however long that takes; so a program must not
+    /// wait in a part for a request of its own that is to be stored. No checkpoint is made when the instances are closed.
     Epoch,
 }
 
