@@ -3,8 +3,9 @@ use std::path::Path;
 use ensilo::{Durability, Row, Table};
 
 use super::*;
-use crate::commit::RefusalReason;
+use crate::commit::{Outcome, RefusalReason};
 use crate::instance::InstanceNumber;
+use crate::instance::rejected::RejectedOutcomes;
 
 /// Rows that parts insert, or change.
 struct Rows(Table<Item>, Database);
@@ -246,4 +247,69 @@ fn an_open_transaction_of_many_parts_is_prepared_again() {
     assert_eq!(count, u64::from(parts) / 10);
     // It is gone: nothing more can be done in it.
     assert!(opened.store.open().execute(number, false, &part(ADD, 0)).is_err());
+}
+
+/// An instance whose transactions are stored by epochs.
+fn open_by_epochs(directory: &Path) -> (InstanceStore<Rows>, GroupMember) {
+    let db = Database::open(directory).unwrap();
+    let number = InstanceNumber { instance: 0, instances: 2 };
+    let program = Arc::new(Rows::open(&db, number).unwrap());
+    let open = Arc::new(OpenTransactions::new(db.clone(), Arc::clone(&program)));
+    let member = db.group_member().unwrap();
+    member.hold();
+    let keeping = Keeping::Epochs(member.clone());
+    (InstanceStore::new((db, program), open, keeping, Waker::noop().clone()), member)
+}
+
+/// Ends an epoch, and has it count.
+fn end_epoch(member: &GroupMember) {
+    let (sender, stored) = std::sync::mpsc::channel();
+    let end = member.end_epoch();
+    member.on_stored(end, move |is_stored| sender.send(is_stored).unwrap());
+    stored.recv().unwrap().unwrap();
+    member.release(end);
+}
+
+/// The row that it follows from may be of the next epoch, where another instance has ended this one before.
+#[test]
+fn what_is_rejected_while_an_epoch_ends_is_told_with_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, member) = open_by_epochs(directory.path());
+    let mut rejected = RejectedOutcomes::default();
+    let outcome = || Outcome::Aborted(Refusal::new(RefusalReason::Rejected, "not enough"));
+    let take = |rejected: &mut RejectedOutcomes, store: &mut InstanceStore<Rows>| {
+        rejected.take_stored(|storing| store.is_stored(storing)).unwrap().is_some()
+    };
+    rejected.keep(&member, id(1), outcome());
+    end_epoch(&member);
+    assert!(take(&mut rejected, &mut store), "it was rejected before");
+    rejected.pause();
+    rejected.keep(&member, id(2), outcome());
+    end_epoch(&member);
+    assert!(!take(&mut rejected, &mut store));
+    rejected.resume(Some(&member));
+    assert!(!take(&mut rejected, &mut store));
+    end_epoch(&member);
+    assert!(take(&mut rejected, &mut store) && rejected.is_empty());
+}
+
+/// Votes wait for nothing, and what is decided waits for the epoch.
+#[test]
+fn by_epochs_decisions_alone_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, member) = open_by_epochs(directory.path());
+    let Voting { prepared, ticket: mut vote, .. } = store.prepare(id(1), None, &part(INSERT, 1)).unwrap();
+    assert_eq!(store.is_stored(&mut vote), Ok(true));
+    let mut carried_out = store.commit(id(1), prepared).unwrap();
+    assert_eq!(store.is_stored(&mut carried_out), Ok(true));
+    let own = [part(INSERT, 2), part(READ, 1)];
+    let others = [SiteId { instance: 1, worker: 0 }];
+    for part in own.iter().map(Some).chain([None]) {
+        let own = part.map(|part| OwnPart { open: None, part, replies: &[] });
+        let participants = Participants { writers: &others, readers: &[] };
+        let (_, mut decided) = store.decide(id(2), own, participants).unwrap();
+        assert_eq!(store.is_stored(&mut decided), Ok(false), "{part:?}");
+        end_epoch(&member);
+        assert_eq!(store.is_stored(&mut decided), Ok(true), "{part:?}");
+    }
 }
