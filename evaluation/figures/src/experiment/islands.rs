@@ -306,7 +306,7 @@ fn figure_28(sizes: &Sizes) -> Vec<Series> {
 }
 
 /// Each worker has so many transactions under way where answers wait for the disk.
-const WIDTH_OF_STORED: u32 = 256;
+const WIDTH_OF_STORED: u32 = 1024;
 
 fn epochs(sizes: &Sizes) -> Vec<Series> {
     let series = |(name, unit): (_, &str)| {
