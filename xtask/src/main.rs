@@ -53,8 +53,8 @@ enum Command {
         #[arg(long = "engine", value_parser = PossibleValuesParser::new(ENGINES))]
         engines: Vec<String>,
     },
-    /// Two-phase commit between instances, simulated seed by seed: messages are lost, doubled, late and out of order, and instances die and come back. A
-    /// million takes some ten minutes.
+    /// Two-phase commit between instances, simulated seed by seed: messages are lost, doubled, late and out of order, and instances die and come
+    /// back. A million takes some ten minutes.
     Simulate {
         /// How many seeds.
         #[arg(long, default_value_t = 1_000_000)]

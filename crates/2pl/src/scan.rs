@@ -1,9 +1,9 @@
 //! Scans: what is walked over is locked before it is read, block by block.
 //!
-//! A scan may end early, and what it has not come to stays free: the first row of a queue is read while others add rows behind it. So a
-//! scan looks first, without a lock, where a block of the next few keys ends ([`Write::peek`]). It locks the range from where it is up
-//! to that key, and only then reads it; the last block, which has fewer keys, ends where the scan's bounds do, also if the scan ends within it. Whatever has come or gone between the look and
-//! the lock, under the lock the block is read as it is. The first block is one key, and those that follow grow.
+//! A scan may end early, and what it has not come to stays free: the first row of a queue is read while others add rows behind it. So a scan looks
+//! first, without a lock, where a block of the next few keys ends ([`Write::peek`]). It locks the range from where it is up to that key, and only
+//! then reads it; the last block, which has fewer keys, ends where the scan's bounds do, also if the scan ends within it. Whatever has come or gone
+//! between the look and the lock, under the lock the block is read as it is. The first block is one key, and those that follow grow.
 
 use std::ops::{Bound, ControlFlow};
 

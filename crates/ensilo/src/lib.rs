@@ -67,9 +67,8 @@
 //! [`two_phase_locking`], is there to compare them with.
 //!
 //! # Where to look
-//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`],
-//!   [`Database::read_stale`])
-//!   and on a pool of pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
+//! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`], [`Database::read_stale`]) and on a pool of
+//!   pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
 //! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
 //! - [`Session`]: transactions that stay open between calls, on any thread.

@@ -127,9 +127,8 @@ impl Options {
     /// - *Transactions* keep what they read in memory until they end, with up to 100 bytes beside each row. One that reads
     ///   more than fits ends with [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
     ///   it may find no memory.
-    /// - *Snapshots* ([`Database::read_stale`](crate::Database::read_stale)) leave rows where they are, and beside them rows
-    ///   leave that were not changed since they began. They remember nothing of what they read,
-    ///   but 40 bytes of each row that is found for later, as by
+    /// - *Snapshots* ([`Database::read_stale`](crate::Database::read_stale)) leave rows where they are, and beside them rows leave that were not
+    ///   changed since they began. They remember nothing of what they read, but 40 bytes of each row that is found for later, as by
     ///   [`Scan::for_each_found`](crate::Scan::for_each_found); those count against the limit until the snapshot ends.
     /// - *[`Database::read`](crate::Database::read)* begins as a transaction, and brings rows back. Where there is no memory
     ///   for them it is run again on a snapshot. For a long report a snapshot is the better choice from the start.
@@ -166,12 +165,10 @@ impl Options {
         self
     }
 
-    /// Opens the database in a directory for reading only. Nothing in the directory changes: neither room on
-    /// the disk nor a right to write is needed, and the options for log and checkpoints have no effect.
-    /// Requests that read, and snapshots, work as usual, and what they read counts as stored. A transaction
-    /// that has written ends with [`Error::ReadOnly`] when it commits, and so does every change of tables and
-    /// indexes, [`Database::checkpoint`](crate::Database::checkpoint) and
-    /// [`Database::backup`](crate::Database::backup).
+    /// Opens the database in a directory for reading only. Nothing in the directory changes: neither room on the disk nor a right to write is needed,
+    /// and the options for log and checkpoints have no effect. Requests that read, and snapshots, work as usual, and what they read counts as stored.
+    /// A transaction that has written ends with [`Error::ReadOnly`] when it commits, and so does every change of tables and indexes,
+    /// [`Database::checkpoint`](crate::Database::checkpoint) and [`Database::backup`](crate::Database::backup).
     ///
     /// A database may be open for reading in several processes at once, but not while one has it open for
     /// writing. What was written after the last sync before a crash may show here, and be gone after a power
@@ -299,13 +296,11 @@ impl Options {
         self
     }
 
-    /// Sets whether the database answers before its rows are in memory. By default it does not: opening reads
-    /// checkpoint and log, and returns when all is there. With `true`, it reads the log and looks
-    /// where in the checkpoint the rows of each table are, which takes a small part of the time if the log is
-    /// short. Rows of the checkpoint are then loaded when they are touched, in blocks of about 256 KiB, and all
-    /// of them in the background by [`Options::recovery_threads`].
-    /// [`Database::wait_until_loaded`](crate::Database::wait_until_loaded) waits for the end of that, and
-    /// [`DurabilityStatistics::load`](crate::DurabilityStatistics::load) says how far it is.
+    /// Sets whether the database answers before its rows are in memory. By default it does not: opening reads checkpoint and log, and returns when
+    /// all is there. With `true`, it reads the log and looks where in the checkpoint the rows of each table are, which takes a small part of the time
+    /// if the log is short. Rows of the checkpoint are then loaded when they are touched, in blocks of about 256 KiB, and all of them in the
+    /// background by [`Options::recovery_threads`]. [`Database::wait_until_loaded`](crate::Database::wait_until_loaded) waits for the end of that,
+    /// and [`DurabilityStatistics::load`](crate::DurabilityStatistics::load) says how far it is.
     ///
     /// What requests return is what it would be with everything in memory. What they may have to wait for:
     /// - The row under a key, and the rows with which a scan begins, wait for a few blocks. A scan loads more as it
@@ -341,17 +336,16 @@ impl Options {
         self
     }
 
-    /// Calls `hook` about ten times a second while files are read, and once when all are, on a thread of
-    /// its own. Then indexes are built, which takes about as long again and is not reported. With [`Options::answer_while_loading`] it is called so while the log is replayed, and again
-    /// while the checkpoint is loaded in the background.
+    /// Calls `hook` about ten times a second while files are read, and once when all are, on a thread of its own. Then indexes are built, which takes
+    /// about as long again and is not reported. With [`Options::answer_while_loading`] it is called so while the log is replayed, and again while the
+    /// checkpoint is loaded in the background.
     pub fn on_recovery(mut self, hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.on_recovery = Some(RecoveryHook::new(hook));
         self
     }
 
-    /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full
-    /// disk, a log that failed; and again when that is over.
-    /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
+    /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full disk, a log that failed; and again when
+    /// that is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
     ///
     /// The hook runs on a thread of the database, which holds no lock. Checkpoints wait for it; requests do
     /// not.

@@ -3,14 +3,13 @@
 //! # Model
 //! A worker's time for a transaction is the sum of
 //! - what a local one takes by itself, and more where others share the instance: a cache line was last used by one of the other `k - 1` of `k`
-//!   workers with a
-//!   probability of `(k - 1) / k`, and then comes from their core;
+//!   workers with a probability of `(k - 1) / k`, and then comes from their core;
 //! - what each further instance of a multisite one takes of processors, at both ends;
 //! - the wait for votes, divided by how many transactions the worker has under way.
 //!
 //! Distances are those of the machine's nodes of memory. Where choices are skewed the workers of one instance carry out more parts than others, and
-//! all wait for
-//! them. Conflicts are what the measured costs have of them: that they become more where more instances hold rows for longer is left out.
+//! all wait for them. Conflicts are what the measured costs have of them: that they become more where more instances hold rows for longer is left
+//! out.
 //!
 //! # Source
 //! Islands (VLDB Journal) §11, future work: "a tool which suggests the optimal deployment". The terms are those of its sections 6 and 7.
@@ -63,8 +62,7 @@ pub struct Prediction {
 }
 
 /// Returns what is expected of an instance for each core, cache, socket, and one for the machine, in this order; sizes that are the same on this
-/// machine come once.
-/// `spread` says how multisite transactions spread over a number of instances.
+/// machine come once. `spread` says how multisite transactions spread over a number of instances.
 #[must_use]
 pub fn predict_all(
     topology: &Topology,

@@ -1,8 +1,7 @@
 //! Two-phase commit: how a transaction with parts at several instances commits at all of them, or at none.
 //!
 //! What is here is the protocol by itself. It is handed messages and the time, and asks a [`PartStore`] for everything that has to do with rows. So
-//! the
-//! code that runs between instances is the code that the simulation (`verification/islands`) runs through losses and crashes.
+//! the code that runs between instances is the code that the simulation (`verification/islands`) runs through losses and crashes.
 //!
 //! # Source
 //! Islands (VLDB Journal) §3.1 and §6.4; presumed abort after C. Mohan, B. Lindsay and R. Obermarck, "Transaction Management in the R* Distributed
@@ -34,8 +33,7 @@
 //! comes the incarnation.
 //!
 //! A coordinator that does not know a transaction has aborted it (*presumed abort*), or knows from everybody that it is done. So an abort is stored
-//! nowhere
-//! and acknowledged by nobody.
+//! nowhere and acknowledged by nobody.
 //!
 //! # Why it is serializable
 //! A prepared part has locked what it writes, and keeps others from changing what it has read, until its decision. The decision is a commit at the
@@ -46,33 +44,28 @@
 //!
 //! That needs *all* parts to be protected at the point, also those that have only read. If a participant let go of what it has read when it votes: T1
 //! reads x at A, votes, and is out; T2 overwrites x at A; T3 reads that, and at B the y that T1 is about to overwrite, but has not prepared there
-//! yet.
-//! Now T1 is before T2 before T3 before T1. Since every part is carried out by the message that asks for its vote, votes come at different times, and
-//! there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
+//! yet. Now T1 is before T2 before T3 before T1. Since every part is carried out by the message that asks for its vote, votes come at different
+//! times, and there is no round in which all that is needed has been locked. So a participant that has only read stays protected until it is
 //! released; it stores nothing and acknowledges nothing.
 //!
 //! The coordinator's own part is validated at the point, also where it has only read.
 //!
 //! What a participant has only read is protected in memory; and so is what an open transaction has read at one before it has written there, which is
-//! not carried out again
-//! after a crash. If it dies between its vote and the decision, and comes back, somebody may change that. So every coordinator is told that it has
-//! [ended](Site::ended) before it comes back, and aborts what it has not decided.
+//! not carried out again after a crash. If it dies between its vote and the decision, and comes back, somebody may change that. So every coordinator
+//! is told that it has [ended](Site::ended) before it comes back, and aborts what it has not decided.
 //!
 //! A snapshot of one instance (`read_stale`, and `read` where others write all the time) is no part of such a transaction: it may show one
-//! transaction and
-//! not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided ([`Site::pause`]).
+//! transaction and not another one before it that has not been decided there yet. Snapshots of all instances wait until none is half decided
+//! ([`Site::pause`]).
 //!
 //! # Waiting
-//! Where something prepared is in the way, a part waits until that has ended, for a bounded time (`queue`); of those who wait for the same the
-//! oldest goes first.
-//! A participant's part, if it is the only one beside the coordinator's, is waited for by nobody meanwhile: nothing of its transaction is prepared
-//! yet, since
-//! the coordinator carries its own part out last. All others, the coordinator's own one among them, wait longer than a moment only for younger
-//! ones: a deadlock is none for longer (`ages`).
+//! Where something prepared is in the way, a part waits until that has ended, for a bounded time (`queue`); of those who wait for the same the oldest
+//! goes first. A participant's part, if it is the only one beside the coordinator's, is waited for by nobody meanwhile: nothing of its transaction is
+//! prepared yet, since the coordinator carries its own part out last. All others, the coordinator's own one among them, wait longer than a moment
+//! only for younger ones: a deadlock is none for longer (`ages`).
 //!
 //! Where many transactions want a few rows of several instances, each holds some elsewhere while it waits, and gives up for older ones again and
-//! again. So a
-//! coordinator has no more of them under way than commit (`admission`).
+//! again. So a coordinator has no more of them under way than commit (`admission`).
 //!
 //! # By epochs
 //! What is above has a transaction as the unit that is stored. With an [epoch](crate::CommitUnit::Epoch) as the unit neither votes nor decisions are

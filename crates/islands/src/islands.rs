@@ -99,8 +99,7 @@ impl IslandsOptions {
     }
 
     /// Sets the options that each instance's database is opened with, by default none. An instance with a process of its own is opened with those
-    /// that it
-    /// gives to [`run_if_instance`].
+    /// that it gives to [`run_if_instance`].
     #[must_use]
     pub fn database(mut self, options: impl Fn() -> Options + Send + Sync + 'static) -> Self {
         self.database = Box::new(options);
@@ -108,11 +107,9 @@ impl IslandsOptions {
     }
 
     /// Gives each instance a process of its own, which this command starts: that of a program which calls [`run_if_instance`], such as this one. Its
-    /// input
-    /// is taken. An instance that dies, or does not take in within three seconds that another one has died, is started again, if it is stored in a
-    /// directory, and the others go on; what it was coordinating has an
-    /// [unknown](Outcome::Unknown) outcome. One in memory is lost for good with its rows, and parts of what it was
-    /// coordinating stay [in doubt](Islands::in_doubt) elsewhere until somebody [resolves](Islands::resolve) them.
+    /// input is taken. An instance that dies, or does not take in within three seconds that another one has died, is started again, if it is stored
+    /// in a directory, and the others go on; what it was coordinating has an [unknown](Outcome::Unknown) outcome. One in memory is lost for good with
+    /// its rows, and parts of what it was coordinating stay [in doubt](Islands::in_doubt) elsewhere until somebody [resolves](Islands::resolve) them.
     #[must_use]
     pub fn processes(mut self, command: impl Fn() -> Command + Send + Sync + 'static) -> Self {
         self.command = Some(Box::new(command));
@@ -235,8 +232,8 @@ impl<P: Program> Islands<P> {
     /// would without others. `None` where instances have processes of their own.
     ///
     /// Its [`read_stale`](Database::read_stale), and its [`read`](Database::read) where others write all the time, show a moment of this instance,
-    /// which may
-    /// lie between two transactions with parts elsewhere that have happened in the other order there: [`read_all`](Self::read_all) does not.
+    /// which may lie between two transactions with parts elsewhere that have happened in the other order there: [`read_all`](Self::read_all) does
+    /// not.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -257,10 +254,8 @@ impl<P: Program> Islands<P> {
     }
 
     /// Runs a transaction with parts at several instances, which begins at one of them, and returns what has become of it. One that is in conflict
-    /// with
-    /// others is tried again, a thousand times and for five seconds; one that has waited ten times in vain, a second for a vote or half of one for
-    /// what is prepared, is
-    /// aborted for good.
+    /// with others is tried again, a thousand times and for five seconds; one that has waited ten times in vain, a second for a vote or half of one
+    /// for what is prepared, is aborted for good.
     ///
     /// Transactions take turns among the workers of the instance. Each worker talks to those of its number at the other instances: what the request
     /// says of workers does not count.
@@ -277,9 +272,8 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Runs a transaction once, as [`transact`](Self::transact) does, which is more patient: each call is a transaction as young as can be, and
-    /// where some wait for
-    /// each other the older ones go first.
+    /// Runs a transaction once, as [`transact`](Self::transact) does, which is more patient: each call is a transaction as young as can be, and where
+    /// some wait for each other the older ones go first.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -337,10 +331,8 @@ impl<P: Program> Islands<P> {
     }
 
     /// Returns the transactions with a part at an instance that has voted, and waits for the decision: for moments, or until the instance that
-    /// coordinates it
-    /// comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that is dead; one that
-    /// is
-    /// stopped is waited for.
+    /// coordinates it comes back. Meanwhile what the part has written is locked, and what it has read stays as it is. Empty for an instance that is
+    /// dead; one that is stopped is waited for.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -360,8 +352,7 @@ impl<P: Program> Islands<P> {
     /// in doubt.
     ///
     /// It is for a coordinator that is lost for good. The decision is carried out at this instance alone: where others have heard, or come to,
-    /// another
-    /// one, half of the transaction has happened.
+    /// another one, half of the transaction has happened.
     ///
     /// # Panics
     /// When there is no such instance.
@@ -374,8 +365,7 @@ impl<P: Program> Islands<P> {
     }
 
     /// Has each worker make transactions itself, `width` at a time, as its [program](Program::requests) makes them after a description, and returns
-    /// what
-    /// became of them.
+    /// what became of them.
     ///
     /// # Errors
     /// That of the program, or when an instance ends.

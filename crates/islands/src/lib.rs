@@ -4,14 +4,12 @@
 //! - [`IslandDatabase`]: typed tables over instances in [processes](IslandsOptions::processes) of their own, or in threads of this one. A table is
 //!   [partitioned](Partitioning) or replicated, and transactions are closures, wherever their rows are. It is the way to begin with.
 //! - [`Islands`]: the instances themselves. A [`Program`] says what the parts of transactions do at an instance; what a part is, and which instance
-//!   has which
-//!   rows, is up to it. It is for whoever wants the work to go to the rows: one message for all that a transaction does at an instance.
+//!   has which rows, is up to it. It is for whoever wants the work to go to the rows: one message for all that a transaction does at an instance.
 //! - [`commit`]: two-phase commit, by which a transaction with parts at several instances happens at all of them or at none.
 //! - [`connect`]: the channels by which instances talk to each other.
 //!
 //! The number of instances, and of workers in each, stays the same for a database that is stored. To change it, the rows are read from one database
-//! and written
-//! to another one.
+//! and written to another one.
 //!
 //! # Example
 //! A program of its own; [`IslandDatabase`] has one with typed tables.

@@ -1,9 +1,8 @@
 //! The microbenchmark: transactions that read, or update, some rows.
 //!
 //! A site is the share of the rows that belongs to one worker. A local transaction takes its rows from the site of its worker; a multisite one takes
-//! one
-//! row from there, and the others from all rows. All rows may be taken alike, or by Zipf's law: then the first ones of all, and of each site, are the
-//! most frequent.
+//! one row from there, and the others from all rows. All rows may be taken alike, or by Zipf's law: then the first ones of all, and of each site, are
+//! the most frequent.
 //!
 //! # Source
 //! Islands (VLDB Journal) §3.2.

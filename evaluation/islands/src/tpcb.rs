@@ -1,8 +1,7 @@
 //! TPC-B: a bank whose customers change their accounts.
 //!
 //! A transaction changes an account and its branch, of the site of its worker, and a teller: one of the branch, or, as often as is said, one of any
-//! other
-//! branch, which the paper calls remote.
+//! other branch, which the paper calls remote.
 //!
 //! # Source
 //! TPC Benchmark B, revision 2.0; Islands (VLDB Journal) §3.3, where it is the teller that may be of another branch.

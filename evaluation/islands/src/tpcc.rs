@@ -35,8 +35,7 @@ pub struct TpccIslandsOptions {
     /// The shares of the transaction types.
     pub mix: Mix,
     /// How many of a hundred orders and payments have to do with another warehouse; `None` for what the specification says: one item of a hundred,
-    /// and
-    /// 15 payments of a hundred.
+    /// and 15 payments of a hundred.
     pub multisite_percent: Option<u8>,
 }
 

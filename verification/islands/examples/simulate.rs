@@ -12,8 +12,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How many seeds a thread takes at once.
 const SEEDS_AT_ONCE: u64 = 64;
 
-/// Simulates two-phase commit between instances: messages are lost, doubled, late and out of order, and instances die and come back. Each seed is a run of
-/// its own for either unit of commit, a transaction and an epoch, and is checked in the end: transactions have happened everywhere or nowhere, as their callers were told, and in an order.
+/// Simulates two-phase commit between instances: messages are lost, doubled, late and out of order, and instances die and come back. Each seed is a
+/// run of its own for either unit of commit, a transaction and an epoch, and is checked in the end: transactions have happened everywhere or nowhere,
+/// as their callers were told, and in an order.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {

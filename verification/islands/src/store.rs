@@ -135,8 +135,8 @@ impl Store {
         self.recorded = end;
     }
 
-    /// Loses what is in memory, and the end of the log: `kept` chooses how much of what is not stored stays. Where an epoch is the unit of commit what is
-    /// not recorded is given up.
+    /// Loses what is in memory, and the end of the log: `kept` chooses how much of what is not stored stays. Where an epoch is the unit of commit
+    /// what is not recorded is given up.
     pub(crate) fn crash(&mut self, kept: impl FnOnce(usize) -> usize) {
         let mut end = self.stored + kept(self.log.len() - self.stored);
         if self.commits_by_epoch() {

@@ -97,8 +97,7 @@ impl<E: Engine> Database<E> {
         of_log.or_else(|| self.shared.read_only().map(|read_only| read_only.durable_epoch.get()))
     }
 
-    /// Returns the ticket of an epoch that
-    /// [`Request::transact_with_epoch`](crate::Request::transact_with_epoch) has returned.
+    /// Returns the ticket of an epoch that [`Request::transact_with_epoch`](crate::Request::transact_with_epoch) has returned.
     ///
     /// # Errors
     /// [`Error::NotDurable`] when the database is in memory only.

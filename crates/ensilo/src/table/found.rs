@@ -31,8 +31,8 @@ use crate::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// Every method may return the errors of every statement, see [`Table`], and
-/// [`Error::MissingRow`] when this transaction has deleted the row meanwhile.
+/// Every method may return the errors of every statement, see [`Table`], and [`Error::MissingRow`] when this transaction has deleted the row
+/// meanwhile.
 pub struct Found<'h, 't, T: Row, E: Engine = Silo> {
     table: &'h Table<T, E>,
     key: T::Key,

@@ -19,10 +19,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// Inserts a row and returns its primary key: the row's own, or the row id that the table assigns.
     ///
     /// # Errors
-    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey), which
-    /// names the unique index unless it is the primary key;
-    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong).
-    /// Nothing has changed then.
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey), which names the unique index unless it is the
+    /// primary key; [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
         tx.statement(|inner| self.insert_row(inner, row))
@@ -70,9 +68,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// Inserts the row, or replaces the row with the same key.
     ///
     /// # Errors
-    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey) for a
-    /// unique index, [`Error::RowTooLarge`](crate::Error::RowTooLarge),
-    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
+    /// Those of every statement, see [`Table`]; [`Error::DuplicateKey`](crate::Error::DuplicateKey) for a unique index,
+    /// [`Error::RowTooLarge`](crate::Error::RowTooLarge), [`Error::KeyTooLong`](crate::Error::KeyTooLong). Nothing has changed then.
     #[inline]
     pub fn upsert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<()>
     where

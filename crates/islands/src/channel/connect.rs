@@ -110,8 +110,8 @@ impl Meeting {
         Ok(Box::new(Endpoint::new(MemoryTransport::new(own, other, self.link))))
     }
 
-    /// Returns a connection over the loopback device: the end with the smaller port waits for the other one, and sends back over the connection a number
-    /// that only the other end of the link can have told it. So the other one is not led to a program that has nothing to do with this.
+    /// Returns a connection over the loopback device: the end with the smaller port waits for the other one, and sends back over the connection a
+    /// number that only the other end of the link can have told it. So the other one is not led to a program that has nothing to do with this.
     fn connect_loopback(&self) -> Result<TcpStream, ChannelError> {
         let [] = self.exchange_files([])?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

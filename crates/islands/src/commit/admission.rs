@@ -1,10 +1,8 @@
 //! How many transactions with parts elsewhere a site has under way at a time.
 //!
 //! Where many want the same few rows, each holds some while it waits for others, and gives up for older ones: the more are under way, the fewer
-//! commit. So those
-//! that are begun while too many are under way wait until some have ended, the oldest ones first. How many are too many is found out: each that
-//! commits lets
-//! a part of one more through, and each that is in conflict a fifth less.
+//! commit. So those that are begun while too many are under way wait until some have ended, the oldest ones first. How many are too many is found
+//! out: each that commits lets a part of one more through, and each that is in conflict a fifth less.
 
 use std::collections::BTreeMap;
 

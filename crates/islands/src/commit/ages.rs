@@ -1,16 +1,16 @@
 //! Who may wait for whom: the older one for the younger.
 //!
-//! A transaction that waits at one instance, and has parts elsewhere that are prepared, keeps others waiting. So it waits for longer than a moment only as
-//! long as all parts that hold something here are younger, which is asked again and again; otherwise it gives up, and is as old as before when it
-//! is tried again. So in a circle of transactions that wait for each other, and have done so for a moment, every one would be older than the
+//! A transaction that waits at one instance, and has parts elsewhere that are prepared, keeps others waiting. So it waits for longer than a moment
+//! only as long as all parts that hold something here are younger, which is asked again and again; otherwise it gives up, and is as old as before
+//! when it is tried again. So in a circle of transactions that wait for each other, and have done so for a moment, every one would be older than the
 //! next. One that holds nothing elsewhere may wait for anybody: nobody waits for it.
 //!
 //! Two kinds of parts do not count as older: those that have been in doubt for long, whose coordinator has ended, and those of before a crash. Where
 //! they close a circle it ends when somebody has waited too long.
 //!
 //! # Limits
-//! Of those who wait for the same the oldest goes first. Who comes just when it is free may be quicker than who waits: one that writes a row which others
-//! read without end may be refused again and again.
+//! Of those who wait for the same the oldest goes first. Who comes just when it is free may be quicker than who waits: one that writes a row which
+//! others read without end may be refused again and again.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -20,8 +20,7 @@ impl fmt::Display for SiteId {
 }
 
 /// Names an open transaction: one whose parts are carried out one after the other, before it is to commit. Whoever has begun it chooses the number,
-/// which no other
-/// open transaction at the same instances has.
+/// which no other open transaction at the same instances has.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpenId(pub u64);
 

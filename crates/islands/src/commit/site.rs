@@ -41,8 +41,7 @@ pub struct Site<S: PartStore> {
 
 impl<S: PartStore> Site<S> {
     /// Returns a site of an instance in this incarnation. It waits for other sites as long as `wait`, and then gives up or asks again; and half as
-    /// long for
-    /// what is prepared. `ages` are those of the instance.
+    /// long for what is prepared. `ages` are those of the instance.
     #[must_use]
     pub fn new(own: SiteId, incarnation: u32, ages: Ages, wait: Duration) -> Self {
         Site {
@@ -73,24 +72,21 @@ impl<S: PartStore> Site<S> {
     }
 
     /// Takes in that another site has ended, and will come back with this incarnation: gives up the transactions that need what it kept in memory
-    /// alone.
-    /// All sites have to know before it comes back.
+    /// alone. All sites have to know before it comes back.
     pub fn ended<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
         self.participant.ended(site);
         self.coordinator.ended(&mut io, site, next_incarnation);
     }
 
     /// Takes in that another site can be reached, for the first time or again: says which incarnation this one is in, asks it for its decisions, and
-    /// tells it those that
-    /// it may not have heard.
+    /// tells it those that it may not have heard.
     pub fn meet<B: Outbox>(&mut self, mut io: Io<'_, S, B>, site: SiteId) {
         self.participant.meet(&mut io, site);
         self.coordinator.meet(&mut io, site);
     }
 
     /// Begins a transaction that this site coordinates. Its [outcome](Self::next_outcome) comes later. `since` is when it was begun for the first
-    /// time, by a
-    /// clock that all sites share, in any unit: where transactions wait for each other the older one goes first.
+    /// time, by a clock that all sites share, in any unit: where transactions wait for each other the older one goes first.
     pub fn begin<B: Outbox>(&mut self, mut io: Io<'_, S, B>, request: &Request, since: u64) -> DistributedId {
         self.coordinator.begin(&mut io, &mut self.queue, (request, since))
     }
@@ -174,8 +170,7 @@ impl<S: PartStore> Site<S> {
     }
 
     /// Returns whether every decision that was made here was carried out by all. While all sites are [paused](Self::pause) and this is so for each,
-    /// no
-    /// transaction has happened at one instance and not at another.
+    /// no transaction has happened at one instance and not at another.
     #[must_use]
     pub fn has_carried_out(&self) -> bool {
         self.coordinator.has_carried_out()

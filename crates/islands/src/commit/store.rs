@@ -97,9 +97,9 @@ pub trait PartStore {
     fn abort(&mut self, id: DistributedId, prepared: Self::Prepared);
 
     /// Carries out the coordinator's own part, if there is one, and commits it with the record of the decision to commit, which names those who have
-    /// to
-    /// hear of it, both or none. Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read is
-    /// as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part returns.
+    /// to hear of it, both or none. Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read
+    /// is as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part
+    /// returns.
     ///
     /// # Errors
     /// Why the part cannot be committed; nothing has changed, and an open transaction has ended.

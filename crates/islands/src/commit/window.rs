@@ -5,7 +5,8 @@ pub const WINDOW: u64 = 1024;
 
 const BITS: u64 = u64::BITS as u64;
 
-/// The numbers that one incarnation of a site has sent. Numbers that are [`WINDOW`] or more below the newest one are not remembered, and count as received.
+/// The numbers that one incarnation of a site has sent. Numbers that are [`WINDOW`] or more below the newest one are not remembered, and count as
+/// received.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     incarnation: u32,

@@ -3,11 +3,9 @@
 //! A note has a slot, which is a row that is written again and again: nothing is inserted or deleted while transactions run.
 //!
 //! # Parts
-//! A part is noted by a transaction of its own, once it is prepared. The transaction that commits the part writes beside the slot that it was
-//! carried out. A
-//! note counts as long as that does not say the same: so nothing locks the note, and it can be erased before the part is undone. Otherwise somebody
-//! could
-//! overwrite what the part has read, and be found stored with a note that is not erased.
+//! A part is noted by a transaction of its own, once it is prepared. The transaction that commits the part writes beside the slot that it was carried
+//! out. A note counts as long as that does not say the same: so nothing locks the note, and it can be erased before the part is undone. Otherwise
+//! somebody could overwrite what the part has read, and be found stored with a note that is not erased.
 //!
 //! # Decisions
 //! A decision is noted by the transaction that is the decision. Its slot may be filled again once the decision is forgotten: a decision that all

@@ -18,8 +18,7 @@ pub struct InstanceNumber {
 /// What an application runs at each of its instances. Each instance has one, over the part of the rows that lies there.
 pub trait Program: Send + Sync + Sized + 'static {
     /// Opens the tables of an instance, or makes them, with the rows that they begin with. It is called once when the instance is opened, before any
-    /// part is
-    /// carried out, and changes no rows that were there before: parts that were prepared before a crash rely on them.
+    /// part is carried out, and changes no rows that were there before: parts that were prepared before a crash rely on them.
     ///
     /// # Errors
     /// Those of the database, which keep the instance from being opened.
@@ -36,10 +35,8 @@ pub trait Program: Send + Sync + Sized + 'static {
     fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>>;
 
     /// Carries out the part of the instance at which the transaction has begun. That is done when all others are prepared: `replies` are what they
-    /// have
-    /// returned, in the order in which they came. By default the part is [carried out](Self::execute) like any other. It may be called several
-    /// times, and
-    /// need not do the same each time.
+    /// have returned, in the order in which they came. By default the part is [carried out](Self::execute) like any other. It may be called several
+    /// times, and need not do the same each time.
     ///
     /// # Errors
     /// As for [`execute`](Self::execute).
@@ -64,8 +61,7 @@ pub trait Program: Send + Sync + Sized + 'static {
     }
 
     /// Does what is no part of a transaction, for [`Islands::administer`](crate::Islands::administer), such as creating a table. What the bytes mean
-    /// is up to the
-    /// application.
+    /// is up to the application.
     ///
     /// # Errors
     /// Any; by default there is nothing to do.

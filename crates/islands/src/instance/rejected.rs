@@ -1,8 +1,8 @@
 //! Transactions that were rejected by rows that are not stored yet, where epochs of all instances are stored as one.
 //!
-//! What rejects a transaction may have been read at any instance. One ticket of the worker's own instance is for all of them, if they are all in the same
-//! epoch. While one ends, another instance may have ended it already, and have refused a part by what belongs to the next one: so the ticket of what is
-//! rejected meanwhile is taken when all have ended it.
+//! What rejects a transaction may have been read at any instance. One ticket of the worker's own instance is for all of them, if they are all in the
+//! same epoch. While one ends, another instance may have ended it already, and have refused a part by what belongs to the next one: so the ticket of
+//! what is rejected meanwhile is taken when all have ended it.
 
 use ensilo::group::GroupMember;
 

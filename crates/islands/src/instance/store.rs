@@ -165,8 +165,7 @@ impl<P: Program> InstanceStore<P> {
     /// Carries a part out, and undoes it when what is returned is dropped. What it inserts has its place in the index until then.
     ///
     /// While all parts that were found are carried out so, each can be [recovered](Self::recover): none changes the nodes of the index that another
-    /// one
-    /// relies on.
+    /// one relies on.
     ///
     /// # Errors
     /// [`InstanceError::InDoubt`].

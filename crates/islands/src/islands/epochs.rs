@@ -2,9 +2,8 @@
 //!
 //! # Source
 //! Y. Lu, X. Yu, L. Cao and S. Madden, "Epoch-based Commit and Replication in Distributed OLTP Databases" (COCO, VLDB 2021): the epoch as the unit of
-//! two-phase
-//! commit. Differences: who prepares an epoch is the log of an instance, with no record of its own; and an epoch that fails is given up by opening all
-//! instances anew, not by undoing it in memory.
+//! two-phase commit. Differences: who prepares an epoch is the log of an instance, with no record of its own; and an epoch that fails is given up by
+//! opening all instances anew, not by undoing it in memory.
 //!
 //! # How an epoch commits
 //! ```text

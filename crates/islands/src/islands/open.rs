@@ -17,9 +17,8 @@ const WAIT: Duration = Duration::from_millis(500);
 /// begins one.
 ///
 /// It is serializable like any other, once its [commit](Self::commit) has succeeded: what parts have returned until then need not belong together.
-/// Nothing
-/// is locked, and nobody waits for it, before that. Nothing is retried: after a [conflict](RefusalReason::may_pass) it has ended, and the caller
-/// begins another one.
+/// Nothing is locked, and nobody waits for it, before that. Nothing is retried: after a [conflict](RefusalReason::may_pass) it has ended, and the
+/// caller begins another one.
 ///
 /// Where it has parts at one instance alone it is committed there, without messages to others.
 ///
@@ -61,8 +60,7 @@ impl<P: Program> Islands<P> {
 
 impl<P: Program> OpenTransaction<'_, P> {
     /// Has the program [carry out](Program::execute) a part at an instance, and returns what that returns. Parts at one instance see what earlier
-    /// ones have
-    /// written there.
+    /// ones have written there.
     ///
     /// # Errors
     /// Why it is refused: the transaction has ended then, and changes nothing anywhere.
@@ -125,12 +123,10 @@ impl<P: Program> OpenTransaction<'_, P> {
     }
 
     /// Undoes the transaction, and returns whether all that its parts have returned belongs together, and is stored where instances are: otherwise
-    /// nothing follows
-    /// from it.
+    /// nothing follows from it.
     ///
-    /// Each instance validates what was read there. All of it has been read before the first one does so: if nothing of it has changed until then,
-    /// it was there at
-    /// once.
+    /// Each instance validates what was read there. All of it has been read before the first one does so: if nothing of it has changed until then, it
+    /// was there at once.
     ///
     /// # Errors
     /// Why it may not belong together, or is not known to.

@@ -51,9 +51,8 @@ impl<P: Program> Islands<P> {
         }
     }
 
-    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one [point](Self::read_point). Returns what each
-    /// part has returned,
-    /// in their order.
+    /// Reads at several instances, as the [program](Program::read) reads by a part for each, at one [point](Self::read_point). Returns what each part
+    /// has returned, in their order.
     ///
     /// # Errors
     /// What a part says; that the point could not be fixed within ten seconds.

@@ -24,8 +24,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) const VARIABLE: &str = "ENSILO_INSTANCE";
 
 /// Runs an instance in this process, if the process was started for one by [`Islands`](crate::Islands); returns what `main` is to return then. A
-/// program
-/// whose instances are processes calls this at the beginning of its `main`, with the options that the database of each instance is opened with:
+/// program whose instances are processes calls this at the beginning of its `main`, with the options that the database of each instance is opened
+/// with:
 ///
 /// ```no_run
 /// # use ensilo_islands::Program;

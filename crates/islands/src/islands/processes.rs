@@ -192,8 +192,7 @@ impl Shared {
     }
 
     /// Connects a client with an instance. `dead` counts the processes of the instance that the client knows to be dead: if there was no later one,
-    /// the
-    /// instance is started again. Returns how many processes of it there were by then.
+    /// the instance is started again. Returns how many processes of it there were by then.
     fn reach(
         &self,
         instance: usize,

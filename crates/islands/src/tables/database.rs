@@ -20,9 +20,8 @@ const RESERVED: &str = "islands_";
 
 /// Several instances with typed tables, as one database. [`IslandsOptions::open_database`] opens it.
 ///
-/// Each table is [partitioned](Partitioning) over the instances, or kept at all of them. Transactions are serializable over all instances, and
-/// stored at all of
-/// them before they are answered where instances are stored in a directory.
+/// Each table is [partitioned](Partitioning) over the instances, or kept at all of them. Transactions are serializable over all instances, and stored
+/// at all of them before they are answered where instances are stored in a directory.
 ///
 /// ```
 /// use ensilo::Row;
@@ -93,10 +92,9 @@ impl IslandDatabase {
     /// Opens the table that a row type describes, and makes it if it is not there.
     ///
     /// # Errors
-    /// [`IslandError::Unfit`] when it is stored with another schema or partitioning; when the partitioning does not fit the number of instances;
-    /// when a unique
-    /// index lacks a column that decides where a row is, since no instance would see all of its entries; for names that begin with `islands_`.
-    /// [`IslandError::Refused`] when an instance has ended meanwhile: the same may succeed later.
+    /// [`IslandError::Unfit`] when it is stored with another schema or partitioning; when the partitioning does not fit the number of instances; when
+    /// a unique index lacks a column that decides where a row is, since no instance would see all of its entries; for names that begin with
+    /// `islands_`. [`IslandError::Refused`] when an instance has ended meanwhile: the same may succeed later.
     pub fn table<T: KeyedRow>(
         &self,
         partitioning: Partitioning<T::Key>,
@@ -120,15 +118,13 @@ impl IslandDatabase {
         Ok(IslandTable::new(partitioning, self.instances(), self.number))
     }
 
-    /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has
-    /// no effects
-    /// outside of the database; one that has been tried a thousand times and for five seconds, or has waited ten times in vain, ends with the
+    /// Runs a closure as one serializable transaction, and returns what it returns. When it meets a conflict it is undone and run again, so it has no
+    /// effects outside of the database; one that has been tried a thousand times and for five seconds, or has waited ten times in vain, ends with the
     /// [refusal](IslandError::Refused) of the last attempt.
     ///
     /// Where all of its rows are at one instance, it commits there as a transaction of that instance alone: that takes a fraction of the time of one
-    /// at several
-    /// ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among writers it
-    /// would be in conflict again and again.
+    /// at several ([`IslandTable::instance_of`] says where a row is). What reads a great many rows does so by [`read`](Self::read), since among
+    /// writers it would be in conflict again and again.
     ///
     /// There is no limit of time: an instance that is stopped (by `SIGSTOP`, for example) is waited for until it goes on.
     ///
@@ -158,8 +154,7 @@ impl IslandDatabase {
     /// nobody, however much it reads.
     ///
     /// To fix the point transactions at several instances are held up for some milliseconds: what reads a few rows does so in a
-    /// [transaction](Self::transact). When an instance
-    /// ends meanwhile the closure is run again, at another point.
+    /// [transaction](Self::transact). When an instance ends meanwhile the closure is run again, at another point.
     ///
     /// # Errors
     /// What the closure returns; [`IslandError::Refused`] when no point could be fixed.

@@ -12,12 +12,10 @@ use crate::commit::Refusal;
 #[non_exhaustive]
 pub enum IslandError {
     /// An instance, or two-phase commit, has refused: the transaction has ended, and has changed nothing. [`is_retryable`](Self::is_retryable) says
-    /// whether
-    /// another attempt may succeed.
+    /// whether another attempt may succeed.
     Refused(Refusal),
-    /// There is a row with this key. Where the statement was to write one row nothing has changed, and the transaction goes on. Where it was to
-    /// write several, others may
-    /// have been written, and the transaction has ended.
+    /// There is a row with this key. Where the statement was to write one row nothing has changed, and the transaction goes on. Where it was to write
+    /// several, others may have been written, and the transaction has ended.
     DuplicateKey {
         /// The table.
         table: String,
@@ -31,11 +29,9 @@ pub enum IslandError {
     },
     /// A table, an index or a key is not what is stored, or cannot be: nothing has changed.
     Unfit(String),
-    /// An instance has ended before it answered the commit of a transaction that writes: it has happened everywhere, or will, or has changed
-    /// nothing, which only the rows
-    /// tell. A program that has to know has each transaction insert a row under a number of its own, and looks whether that is there: a later
-    /// transaction finds it
-    /// if it has happened.
+    /// An instance has ended before it answered the commit of a transaction that writes: it has happened everywhere, or will, or has changed nothing,
+    /// which only the rows tell. A program that has to know has each transaction insert a row under a number of its own, and looks whether that is
+    /// there: a later transaction finds it if it has happened.
     Unknown(String),
     /// A closure has undone its transaction with this.
     User(Box<dyn error::Error + Send + Sync>),

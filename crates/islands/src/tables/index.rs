@@ -12,8 +12,7 @@ use super::scan::IslandScan;
 use super::table::{IslandTable, encoded_key};
 
 /// A secondary index of an [`IslandTable`] over columns of the Rust types `K`. Each instance has one of its own rows: a look-up asks all of them,
-/// unless the table
-/// is replicated.
+/// unless the table is replicated.
 pub struct IslandIndex<'t, T: KeyedRow, K: Key> {
     table: &'t IslandTable<T>,
     /// Among those that the row type declares.

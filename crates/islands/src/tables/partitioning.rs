@@ -1,8 +1,7 @@
 //! Which instance has which rows of a table.
 //!
 //! Rows are placed by the first columns of their primary key, as the key's bytes have them. They have the order of the values, and no value is
-//! encoded as the
-//! beginning of another one (see `ensilo_row`'s keys): so where the columns end is found from the front.
+//! encoded as the beginning of another one (see `ensilo_row`'s keys): so where the columns end is found from the front.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -57,8 +56,8 @@ impl<K: Key> Partitioning<K> {
     /// read there alone.
     ///
     /// That holds for several tables together: rows of any tables are at one instance if the values of the columns that decide are the same, and of
-    /// the same types.
-    /// So the orders of a customer, with the customer as the first column of their key, are where a customer is whose key is that column.
+    /// the same types. So the orders of a customer, with the customer as the first column of their key, are where a customer is whose key is that
+    /// column.
     ///
     /// # Panics
     /// When the key has not so many columns, or for none.
@@ -69,8 +68,8 @@ impl<K: Key> Partitioning<K> {
     }
 
     /// Gives each instance but the first one the rows from one of these beginnings of keys on, in their order, and the first one those before; so
-    /// there is one
-    /// beginning less than instances. A beginning is a tuple of the first columns of a key: `ranges([(100,), (200,)])` for three instances.
+    /// there is one beginning less than instances. A beginning is a tuple of the first columns of a key: `ranges([(100,), (200,)])` for three
+    /// instances.
     ///
     /// # Panics
     /// When one of them is not after the one before.

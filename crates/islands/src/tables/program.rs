@@ -23,8 +23,7 @@ struct TableNote {
 }
 
 /// The tables of an instance: what the instances of an [`IslandDatabase`](super::IslandDatabase) run. A program whose instances are processes gives
-/// it to
-/// [`run_if_instance`](crate::run_if_instance).
+/// it to [`run_if_instance`](crate::run_if_instance).
 pub struct TableProgram {
     notes: Table<TableNote>,
     db: Database,

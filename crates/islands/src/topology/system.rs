@@ -48,8 +48,8 @@ pub(super) fn read(sys: &Path, allowed: BTreeSet<CpuId>) -> Result<Topology, Top
     Topology::new(with_last_level_caches(cores.into_values().collect()), distances(sys, &nodes)?)
 }
 
-/// Names the caches of the last level: those that cores share, or one for a socket of which nothing is said. A core that shares none where others do has
-/// one of its own.
+/// Names the caches of the last level: those that cores share, or one for a socket of which nothing is said. A core that shares none where others do
+/// has one of its own.
 fn with_last_level_caches(found: Vec<FoundCore>) -> Vec<Core> {
     // By sockets where cores share caches, and the first processor of each socket.
     let sharing: BTreeSet<u32> =

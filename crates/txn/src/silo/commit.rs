@@ -131,8 +131,8 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn commit_reads(&mut self) -> Result<Committed, Abort> {
         let epoch = if V::RECORDS_HISTORY { self.guard.epochs().global_epoch() } else { Epoch::new(0) };
-        // Without validation only the stores are looked at. A single look at shared memory is a consistent state without a second one; only a history, which names the epoch, has
-        // to know that it still was one then.
+        // Without validation only the stores are looked at. A single look at shared memory is a consistent state without a second one; only a
+        // history, which names the epoch, has to know that it still was one then.
         if V::RECORDS_HISTORY
             || !V::VALIDATES
             || self.context.reads.len() + self.context.nodes.stamps().len() > 1

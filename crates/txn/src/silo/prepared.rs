@@ -65,9 +65,8 @@
 //!
 //! # Limits
 //! - It waits in memory: the vote is not logged, and after a crash it is as if it had never been.
-//! - Room in the log is taken at the vote for whole rows, also of those of which the decision will log single words.
-//!   A transaction that patches large rows may be too large to be prepared
-//!   ([`AbortReason::TransactionTooLarge`]) where a plain commit goes through.
+//! - Room in the log is taken at the vote for whole rows, also of those of which the decision will log single words. A transaction that patches large
+//!   rows may be too large to be prepared ([`AbortReason::TransactionTooLarge`]) where a plain commit goes through.
 //! - Others abort at once from the vote on. *During* the vote the write set is locked like that of any commit, and others
 //!   that meet it wait: with a large read set that takes as long as the validation of it.
 //! - Nobody queues. Where some prepared transaction is always there that has read a record or a range, others that
@@ -80,9 +79,8 @@
 //! - While any transaction is prepared, each commit and each insert asks the registry, under a lock for each address.
 //!
 //! # What the layers above ask
-//! A wait for all transactions that began before some moment, as the making of an index needs it, cannot go by
-//! the memory horizon alone: prepared ones are not pinned. It asks
-//! [`Engine::has_prepared_begun_by`](ensilo_engine::Engine::has_prepared_begun_by) after the horizon has passed.
+//! A wait for all transactions that began before some moment, as the making of an index needs it, cannot go by the memory horizon alone: prepared
+//! ones are not pinned. It asks [`Engine::has_prepared_begun_by`](ensilo_engine::Engine::has_prepared_begun_by) after the horizon has passed.
 
 mod addresses;
 pub(super) mod registry;

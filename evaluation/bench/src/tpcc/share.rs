@@ -122,8 +122,7 @@ impl TpccShare {
     }
 
     /// Carries out one of the tasks that fill the database. However many databases there are, they make the same rows together, but for the items,
-    /// which
-    /// each has.
+    /// which each has.
     ///
     /// # Errors
     /// A failure of the database.
