@@ -85,6 +85,7 @@
 
 mod admission;
 mod ages;
+mod coordinated;
 mod coordinator;
 mod id;
 mod message;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::admission::Admission;
 use super::ages::{Age, Ages};
-use super::id::{DistributedId, OpenId, SiteId};
+use super::coordinated::{Coordinated, Own, Stage};
+use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
@@ -24,35 +25,6 @@ struct Peer {
     incarnation: u32,
     /// Of the next part that is sent there.
     next_number: u64,
-}
-
-/// A transaction that has not ended.
-#[derive(Debug)]
-struct Coordinated {
-    stage: Stage,
-    /// When something was last sent for it, or when it began to wait.
-    since: Instant,
-    /// Whether it was admitted, and counts as under way: until the others are told.
-    is_admitted: bool,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// Votes are missing, or the coordinator's own part waits for what is prepared. Nothing is decided: it becomes `Deciding`, or is aborted.
-    Voting { age: Age, own: Own, missing: Vec<SiteId>, voted: Voted },
-    /// The decision to commit was made, and waits to be stored: it becomes `Decided`, or ends where nobody is missing. These have not acknowledged
-    /// it; they are told when it is stored, or, where [epochs commit](PartStore::commits_by_epoch), at once. After a crash it is aborted, or
-    /// `Decided`, as the disk has it.
-    Deciding { local: Option<Vec<u8>>, replies: Vec<(SiteId, Vec<u8>)>, missing: Vec<SiteId> },
-    /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
-    Decided { missing: Vec<SiteId> },
-}
-
-/// What the coordinator is to carry out itself, if anything.
-#[derive(Debug)]
-struct Own {
-    open: Option<OpenId>,
-    part: Option<Vec<u8>>,
 }
 
 /// See the module's documentation.
@@ -233,14 +205,7 @@ impl<S: PartStore> Coordinator<S> {
     pub(super) fn ended<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, site: SiteId, next_incarnation: u32) {
         let peer = self.peers.entry(site).or_default();
         peer.incarnation = peer.incarnation.max(next_incarnation);
-        let needs_it = |coordinated: &Coordinated| match &coordinated.stage {
-            // What one has read before it has written first is not protected again where it was open.
-            Stage::Voting { own, missing, voted, .. } => {
-                let is_open_writer = own.open.is_some() && voted.writers.contains(&site);
-                missing.contains(&site) || voted.readers.contains(&site) || is_open_writer
-            }
-            Stage::Deciding { .. } | Stage::Decided { .. } => false,
-        };
+        let needs_it = |coordinated: &Coordinated| coordinated.stage.needs_memory_of(site);
         let lost: Vec<_> =
             self.live.iter().filter(|(_, coordinated)| needs_it(coordinated)).map(|(id, _)| *id).collect();
         for id in lost {
@@ -286,10 +251,7 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Returns whether every decision was carried out by all.
     pub(super) fn has_carried_out(&self) -> bool {
-        self.live.values().all(|coordinated| match &coordinated.stage {
-            Stage::Voting { .. } => true,
-            Stage::Deciding { missing, .. } | Stage::Decided { missing } => missing.is_empty(),
-        })
+        self.live.values().all(|coordinated| coordinated.stage.is_carried_out())
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -510,13 +472,6 @@ fn tell<S: PartStore, B: Outbox>(
 ) {
     for site in sites {
         io.outbox.send(*site, &Message::Decide { id, decision });
-    }
-}
-
-impl Own {
-    /// Returns whether one that is refused so may wait for what is in its way. What was open has ended.
-    fn may_wait(&self, refusal: &Refusal) -> bool {
-        refusal.reason == RefusalReason::Held && self.open.is_none()
     }
 }
 

@@ -1,3 +1,4 @@
+use super::super::id::OpenId;
 use super::super::site::Site;
 use super::super::store::{Participants, Voting};
 use super::*;
