@@ -86,6 +86,7 @@ mod islands;
 mod placement;
 #[cfg(not(loom))]
 mod round_trips;
+mod signal;
 #[cfg(not(loom))]
 mod tables;
 mod topology;
