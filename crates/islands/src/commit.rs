@@ -79,6 +79,8 @@
 //! - A participant votes when what it has prepared is stored. After a crash it prepares that again, before it serves, and asks the coordinator.
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
 //! - The commit of a part says in the same transaction that the part was carried out: its note counts no more, and it commits once.
+//! - What a part is refused for is stored before anybody hears of it: where it was refused as a participant's before that votes, and where as the
+//!   coordinator's own before the caller is answered. So a caller is not told of a row that a crash takes away. That holds for both units.
 //! - A coordinator that hears no vote in time aborts. A participant that has voted never decides: it asks again and again.
 //! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
 //!   [`WINDOW`] for each coordinator's incarnation, and is meant for one incarnation of the participant.
@@ -104,5 +106,5 @@ pub use id::{DistributedId, OpenId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use request::{Outcome, Request};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
-pub use store::{Failed, OwnPart, PartStore, Participants, Voting};
+pub use store::{Failed, OwnPart, PartStore, Participants, Refused, Voting};
 pub use window::WINDOW;

@@ -16,14 +16,13 @@ mod notes;
 mod open;
 mod pause;
 mod program;
-mod rejected;
 mod snapshot;
 mod store;
 mod submission;
 mod wake;
 mod worker;
 
-pub(crate) use carry_out::{Refused, message_of};
+pub(crate) use carry_out::message_of;
 pub use load::{LoadReport, LoadTime, RequestSource};
 pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;

@@ -17,6 +17,8 @@ pub enum Fault {
     DecisionUnstored,
     /// A participant acknowledges a decision before it has stored what that changes.
     DoneUnstored,
+    /// What a part is rejected for may not be stored yet when that is told.
+    RefusalUnstored,
     /// The coordinator does not record its decision.
     DecisionUnrecorded,
     /// The note of what was prepared outlives the commit of it.
@@ -38,7 +40,7 @@ pub enum Fault {
 impl Fault {
     /// Returns those that a random run meets where a transaction is the unit of commit.
     #[must_use]
-    pub const fn of_transactions() -> [Fault; 10] {
+    pub const fn of_transactions() -> [Fault; 11] {
         [
             Fault::UnprotectedReads,
             Fault::ReadersOut,
@@ -46,6 +48,7 @@ impl Fault {
             Fault::VoteUnstored,
             Fault::DecisionUnstored,
             Fault::DoneUnstored,
+            Fault::RefusalUnstored,
             Fault::DecisionUnrecorded,
             Fault::NoteStays,
             Fault::PartsTwice,
@@ -55,11 +58,12 @@ impl Fault {
 
     /// Returns those that a random run meets where an epoch is the unit of commit.
     #[must_use]
-    pub const fn of_epochs() -> [Fault; 8] {
+    pub const fn of_epochs() -> [Fault; 9] {
         [
             Fault::UnprotectedReads,
             Fault::ReadersOut,
             Fault::OwnReadsUnvalidated,
+            Fault::RefusalUnstored,
             Fault::PartsTwice,
             Fault::EpochUnpaused,
             Fault::EpochUnstored,

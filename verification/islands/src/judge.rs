@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ensilo_check::{Epoch, History, Key, Options, TableId, Tid, Transaction, TransactionId, Verdict, check};
-use ensilo_islands::commit::{DistributedId, Outcome, Request};
+use ensilo_islands::commit::{DistributedId, Outcome, RefusalReason, Request};
 
 use crate::node::Node;
 use crate::store::{Entry, from_bytes};
@@ -22,6 +22,7 @@ pub(crate) fn judge(
     for (id, request) in begun {
         judge_one(*id, request, commits.get(id), told.get(id))?;
     }
+    told.iter().try_for_each(|(id, outcome)| judge_rejection(*id, outcome, &commits))?;
     judge_order(nodes, begun, &commits)?;
     let distributed = commits.keys().filter(|id| !begun[id].remote.is_empty()).count();
     Ok((commits.len() as u64, distributed as u64))
@@ -65,6 +66,19 @@ fn judge_one(
         }
     }
     Ok(())
+}
+
+/// Judges whether a transaction was rejected for what has happened: of the row that it is rejected for the writer is named.
+fn judge_rejection(id: DistributedId, outcome: &Outcome, commits: &Commits) -> Result<(), Failure> {
+    match outcome {
+        Outcome::Aborted(refusal)
+            if refusal.reason == RefusalReason::Rejected
+                && commits.keys().all(|writer| writer.to_string() != refusal.message) =>
+        {
+            Err(Failure::NotAtomic(format!("{id} is rejected for what {} has not done", refusal.message)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Judges whether all that has committed could have happened one after the other.

@@ -1,7 +1,7 @@
 //! Runs in which what happens is chosen.
 
 use ensilo_islands::CommitUnit;
-use ensilo_islands::commit::{DistributedId, Outcome, Request};
+use ensilo_islands::commit::{DistributedId, Outcome, RefusalReason, Request};
 
 use crate::fault::Fault;
 use crate::judge;
@@ -16,8 +16,8 @@ use crate::world::{Failure, World};
 pub fn reader_ends_before_the_decision(fault: Option<Fault>) -> Result<(), Failure> {
     let mut world = World::of(fastrand::Rng::with_seed(0), 2, (CommitUnit::Transaction, fault));
     world.network.calm_down();
-    let [writes, reads] =
-        [(true, false), (false, true)].map(|(writes, reads)| to_bytes(&[Step { key: 0, reads, writes }]));
+    let [writes, reads] = [(true, false), (false, true)]
+        .map(|(writes, reads)| to_bytes(&[Step { key: 0, reads, writes, rejects: false }]));
     let request = |world: &World, to: usize| {
         Request::new(Some(writes.clone()), vec![(world.nodes[to].id(), reads.clone())])
     };
@@ -45,7 +45,7 @@ pub fn two_wait_for_each_other() -> Result<(), Failure> {
         let mut world = World::of(fastrand::Rng::with_seed(0), 2, (CommitUnit::Transaction, None));
         world.network.calm_down();
         make_acquainted(&mut world)?;
-        let part = to_bytes(&[Step { key: 0, reads: true, writes: true }]);
+        let part = to_bytes(&[Step { key: 0, reads: true, writes: true, rejects: false }]);
         let mut ids = Vec::new();
         for (at, age) in ages.into_iter().enumerate() {
             let request = Request::new(Some(part.clone()), vec![(world.nodes[1 - at].id(), part.clone())]);
@@ -77,7 +77,12 @@ pub fn one_waits_behind_another() -> Result<(), Failure> {
     world.network.calm_down();
     make_acquainted(&mut world)?;
     let part = |keys: &[u8]| {
-        to_bytes(&keys.iter().map(|key| Step { key: *key, reads: true, writes: true }).collect::<Vec<_>>())
+        to_bytes(
+            &keys
+                .iter()
+                .map(|key| Step { key: *key, reads: true, writes: true, rejects: false })
+                .collect::<Vec<_>>(),
+        )
     };
     let [at_0, at_1] = [0, 1].map(|at| world.nodes[at].id());
     let begin = |world: &mut World, at, local, remote, age| {
@@ -113,7 +118,7 @@ pub fn one_waits_behind_another() -> Result<(), Failure> {
     world.calm_down()
 }
 
-/// Transactions that are in each other's way are tried until they have committed.
+/// Transactions that are in each other's way are tried until they have committed, or are rejected by the rows.
 ///
 /// # Errors
 /// One is tried for too long, or something is wrong with the run.
@@ -129,7 +134,7 @@ pub fn all_are_tried_until_they_commit(seed: u64) -> Result<(), Failure> {
     for _ in 0..ROUNDS_MAX {
         under_way.retain_mut(|(since, at, request, id)| {
             let outcome = id.and_then(|id| world.told.get(&id));
-            if matches!(outcome, Some(Outcome::Committed { .. })) {
+            if outcome.is_some_and(has_ended) {
                 return false;
             }
             // After a pause of random length, as they are tried again by callers.
@@ -146,6 +151,15 @@ pub fn all_are_tried_until_they_commit(seed: u64) -> Result<(), Failure> {
         world.round();
     }
     Err(stuck(&format!("{} have not committed", under_way.len())))
+}
+
+/// Returns whether a transaction with this outcome is not tried again.
+fn has_ended(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Committed { .. } => true,
+        Outcome::Aborted(refusal) => refusal.reason == RefusalReason::Rejected,
+        Outcome::Unknown(_) => false,
+    }
 }
 
 /// How often everybody goes on until all have committed.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{
-    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason, SiteId, Voting,
+    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason, Refused, SiteId,
+    Voting,
 };
 
 use crate::fault::Fault;
@@ -22,14 +23,22 @@ pub(crate) struct Step {
     pub(crate) key: Key,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
+    /// The part is rejected if anybody has written the row.
+    pub(crate) rejects: bool,
 }
 
 pub(crate) fn to_bytes(steps: &[Step]) -> Vec<u8> {
-    steps.iter().flat_map(|step| [step.key, u8::from(step.reads) | u8::from(step.writes) << 1]).collect()
+    let flags = |step: &Step| u8::from(step.reads) | u8::from(step.writes) << 1 | u8::from(step.rejects) << 2;
+    steps.iter().flat_map(|step| [step.key, flags(step)]).collect()
 }
 
 pub(crate) fn from_bytes(part: &[u8]) -> Vec<Step> {
-    let step = |bytes: &[u8]| Step { key: bytes[0], reads: bytes[1] & 1 != 0, writes: bytes[1] & 2 != 0 };
+    let step = |bytes: &[u8]| Step {
+        key: bytes[0],
+        reads: bytes[1] & 1 != 0,
+        writes: bytes[1] & 2 != 0,
+        rejects: bytes[1] & 4 != 0,
+    };
     part.chunks(2).map(step).collect()
 }
 
@@ -38,6 +47,8 @@ pub(crate) fn from_bytes(part: &[u8]) -> Vec<Step> {
 pub(crate) struct Sets {
     pub(crate) reads: Vec<(Key, Version)>,
     pub(crate) writes: Vec<Key>,
+    /// Who has written the row that the part is rejected for.
+    rejected_by: Version,
 }
 
 /// What stands in the log.
@@ -78,6 +89,7 @@ enum TicketOf {
     Prepared,
     Decided,
     Committed,
+    Refused,
 }
 
 /// See the module's documentation.
@@ -217,8 +229,12 @@ impl Store {
     fn execute(&self, part: &[u8]) -> Sets {
         let mut sets = Sets::default();
         for step in from_bytes(part) {
+            let version = self.rows.get(&step.key).copied();
             if step.reads {
-                sets.reads.push((step.key, self.rows.get(&step.key).copied()));
+                sets.reads.push((step.key, version));
+            }
+            if step.rejects {
+                sets.rejected_by = sets.rejected_by.or(version);
             }
             if step.writes {
                 sets.writes.push(step.key);
@@ -256,13 +272,20 @@ impl Store {
         self.protected.retain(|(_, holder)| *holder != id);
     }
 
-    fn validate(&self, sets: &Sets) -> Result<(), Refusal> {
-        if self.is_current(sets) && self.may_write(sets) {
-            Ok(())
-        } else {
+    fn validate(&self, sets: &Sets) -> Result<(), Refused<Ticket>> {
+        if !self.is_current(sets) || !self.may_write(sets) {
             // A part is carried out and validated in one: what is in the way is prepared.
             let first = sets.reads.iter().map(|(key, _)| key).chain(&sets.writes).min();
-            Err(Refusal::new(RefusalReason::Held, format!("in conflict at {first:?} or behind")))
+            return Err(
+                Refusal::new(RefusalReason::Held, format!("in conflict at {first:?} or behind")).into()
+            );
+        }
+        match sets.rejected_by {
+            Some(writer) => Err(Refused {
+                refusal: Refusal::new(RefusalReason::Rejected, writer.to_string()),
+                ticket: Some(self.ticket(TicketOf::Refused)),
+            }),
+            None => Ok(()),
         }
     }
 }
@@ -286,7 +309,7 @@ impl PartStore for Store {
         id: DistributedId,
         _: Option<OpenId>,
         part: &[u8],
-    ) -> Result<Voting<Prepared, Ticket>, Refusal> {
+    ) -> Result<Voting<Prepared, Ticket>, Refused<Ticket>> {
         let sets = self.execute(part);
         self.validate(&sets)?;
         self.seen.insert(id, sets.reads.clone());
@@ -318,7 +341,7 @@ impl PartStore for Store {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, Ticket), Refusal> {
+    ) -> Result<(Option<Vec<u8>>, Ticket), Refused<Ticket>> {
         let sets = own.map(|own| self.execute(own.part)).unwrap_or_default();
         let is_unvalidated = sets.writes.is_empty() && self.fault == Some(Fault::OwnReadsUnvalidated);
         if !is_unvalidated {
@@ -344,7 +367,8 @@ impl PartStore for Store {
             Some(Fault::VoteUnstored) => ticket.of == TicketOf::Prepared,
             Some(Fault::DecisionUnstored) => ticket.of == TicketOf::Decided,
             Some(Fault::DoneUnstored) => ticket.of == TicketOf::Committed,
-            _ => self.commits_by_epoch() && ticket.of != TicketOf::Decided,
+            Some(Fault::RefusalUnstored) => ticket.of == TicketOf::Refused,
+            _ => self.commits_by_epoch() && matches!(ticket.of, TicketOf::Prepared | TicketOf::Committed),
         };
         let waits_for_record = self.commits_by_epoch() && self.fault != Some(Fault::EpochUnrecorded);
         let end = if waits_for_record { self.recorded } else { self.stored };

@@ -17,6 +17,9 @@ use crate::store::{Step, to_bytes};
 /// How much happens before all is well again.
 const STEPS: usize = 400;
 
+/// One in this many reads rejects its part, if the row was written.
+const REJECTS_ONE_IN: u8 = 16;
+
 /// How often everybody may go on then, until nothing waits.
 const ROUNDS_MAX: usize = 1000;
 
@@ -288,8 +291,9 @@ impl World {
         for key in 0..self.keys {
             let writes = !only_reads && self.random.u8(0..3) == 0;
             let reads = self.random.u8(0..3) == 0;
+            let rejects = reads && self.random.u8(0..REJECTS_ONE_IN) == 0;
             if reads || writes {
-                steps.push(Step { key, reads, writes });
+                steps.push(Step { key, reads, writes, rejects });
             }
         }
         to_bytes(&steps)

@@ -27,6 +27,9 @@ pub(super) enum Stage {
     Deciding { local: Option<Vec<u8>>, replies: Vec<(SiteId, Vec<u8>)>, missing: Vec<SiteId> },
     /// The decision to commit is stored, and these have not acknowledged it: it ends when they have. After a crash it is `Decided`.
     Decided { missing: Vec<SiteId> },
+    /// It was aborted, since the coordinator's own part was refused. What that follows from waits to be stored: it ends then. After a crash it is
+    /// aborted.
+    Refused(Refusal),
 }
 
 /// What the coordinator is to carry out itself, if anything.
@@ -40,7 +43,7 @@ impl Stage {
     /// Returns whether it is not decided, or all have carried the decision out.
     pub(super) fn is_carried_out(&self) -> bool {
         match self {
-            Stage::Voting { .. } => true,
+            Stage::Voting { .. } | Stage::Refused(_) => true,
             Stage::Deciding { missing, .. } | Stage::Decided { missing } => missing.is_empty(),
         }
     }
@@ -53,7 +56,7 @@ impl Stage {
                 let is_open_writer = own.open.is_some() && voted.writers.contains(&site);
                 missing.contains(&site) || voted.readers.contains(&site) || is_open_writer
             }
-            Stage::Deciding { .. } | Stage::Decided { .. } => false,
+            Stage::Deciding { .. } | Stage::Decided { .. } | Stage::Refused(_) => false,
         }
     }
 }

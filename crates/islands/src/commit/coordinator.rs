@@ -12,7 +12,7 @@ use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
 use super::request::{Outcome, Request};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Failed, OwnPart, PartStore};
+use super::store::{Failed, OwnPart, PartStore, Refused};
 use super::unstored::Unstored;
 use super::voted::Voted;
 
@@ -35,7 +35,7 @@ pub(super) struct Coordinator<S: PartStore> {
     ages: Ages,
     next_sequence: u64,
     live: BTreeMap<DistributedId, Coordinated>,
-    /// Decisions that wait to be stored.
+    /// Decisions, and refusals of own parts, that wait to be stored.
     unstored: Unstored<S::Ticket>,
     admission: Admission,
     peers: BTreeMap<SiteId, Peer>,
@@ -151,7 +151,7 @@ impl<S: PartStore> Coordinator<S> {
                 missing.swap_remove(at);
                 match voted.note(from, vote) {
                     Ok(()) => self.decide_or_wait(io, queue, id),
-                    Err(refusal) => self.give_up(io, id, refusal),
+                    Err(refusal) => self.give_up(io, id, refusal.into()),
                 }
             }
             Some(Stage::Decided { missing }) if missing.contains(&from) => {
@@ -159,8 +159,10 @@ impl<S: PartStore> Coordinator<S> {
             }
             Some(Stage::Deciding { .. } | Stage::Decided { .. }) => {}
             // It was aborted, or has ended everywhere.
-            None if !matches!(vote, Vote::No(_)) => tell(io, &[from], id, Decision::Abort),
-            None => {}
+            Some(Stage::Refused(_)) | None if !matches!(vote, Vote::No(_)) => {
+                tell(io, &[from], id, Decision::Abort);
+            }
+            Some(Stage::Refused(_)) | None => {}
         }
     }
 
@@ -174,7 +176,7 @@ impl<S: PartStore> Coordinator<S> {
                 }
             }
             Some(Stage::Deciding { missing, .. }) => missing.retain(|site| *site != from),
-            Some(Stage::Voting { .. }) | None => {}
+            Some(Stage::Voting { .. } | Stage::Refused(_)) | None => {}
         }
     }
 
@@ -186,14 +188,14 @@ impl<S: PartStore> Coordinator<S> {
             // The decision comes.
             Some(Stage::Voting { .. } | Stage::Deciding { .. }) => {}
             Some(Stage::Decided { .. }) => tell(io, &[from], id, Decision::Commit),
-            None => tell(io, &[from], id, Decision::Abort),
+            Some(Stage::Refused(_)) | None => tell(io, &[from], id, Decision::Abort),
         }
     }
 
     /// Goes on with what was stored, and does something about what takes too long.
     pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
         while let Some(id) = self.unstored.next(io.store)? {
-            self.end_decision(io, id);
+            self.go_on(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {
             self.look_at_waiting(io, since);
@@ -210,7 +212,7 @@ impl<S: PartStore> Coordinator<S> {
             self.live.iter().filter(|(_, coordinated)| needs_it(coordinated)).map(|(id, _)| *id).collect();
         for id in lost {
             let refusal = Refusal::new(RefusalReason::NoVote, "a participant has ended before the decision");
-            self.give_up(io, id, refusal);
+            self.give_up(io, id, refusal.into());
         }
     }
 
@@ -240,7 +242,7 @@ impl<S: PartStore> Coordinator<S> {
         self.is_paused = false;
         let has_turn = |coordinated: &Coordinated| match coordinated.stage {
             Stage::Voting { age, .. } => !queue.has(age),
-            Stage::Deciding { .. } | Stage::Decided { .. } => false,
+            Stage::Deciding { .. } | Stage::Decided { .. } | Stage::Refused(_) => false,
         };
         let ids: Vec<DistributedId> =
             self.live.iter().filter(|(_, coordinated)| has_turn(coordinated)).map(|(id, _)| *id).collect();
@@ -306,9 +308,11 @@ impl<S: PartStore> Coordinator<S> {
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
-            Err(refusal) if own.may_wait(&refusal) && (is_new || self.may_wait(id)) => Stand::Waits(refusal),
-            Err(refusal) => {
-                self.give_up(io, id, refusal.without_waiting());
+            Err(Refused { refusal, .. }) if own.may_wait(&refusal) && (is_new || self.may_wait(id)) => {
+                Stand::Waits(refusal)
+            }
+            Err(Refused { refusal, ticket }) => {
+                self.give_up(io, id, Refused { refusal: refusal.without_waiting(), ticket });
                 Stand::Ended
             }
         }
@@ -342,19 +346,25 @@ impl<S: PartStore> Coordinator<S> {
             _ if !is_undecided => return Stand::Ended,
             Turn::Try { is_new } => return self.decide_if_all_have_voted(io, id, is_new),
             Turn::Stay if self.may_wait(id) => return Stand::Stays,
-            Turn::Stay => self.give_up(io, id, older_waits()),
-            Turn::GiveUp(refusal) => self.give_up(io, id, refusal),
+            Turn::Stay => self.give_up(io, id, older_waits().into()),
+            Turn::GiveUp(refusal) => self.give_up(io, id, refusal.into()),
         }
         Stand::Ended
     }
 
-    /// Goes on behind a decision that is stored.
-    fn end_decision<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
+    /// Goes on behind what was stored: a decision, or what a refusal follows from.
+    fn go_on<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId) {
         let Some(coordinated) = self.live.get_mut(&id) else { return };
         let decided = Stage::Decided { missing: Vec::new() };
-        let Stage::Deciding { local, replies, missing } = std::mem::replace(&mut coordinated.stage, decided)
-        else {
-            unreachable!("a decision is noted once, and waits until it is stored");
+        let (local, replies, missing) = match std::mem::replace(&mut coordinated.stage, decided) {
+            Stage::Deciding { local, replies, missing } => (local, replies, missing),
+            Stage::Refused(refusal) => {
+                self.live.remove(&id);
+                return self.outcomes.push_back((id, Outcome::Aborted(refusal)));
+            }
+            Stage::Voting { .. } | Stage::Decided { .. } => {
+                unreachable!("what waits to be stored is noted once, and stays so");
+            }
         };
         if !io.store.commits_by_epoch() {
             tell_of_commit(io, &mut self.admission, (id, coordinated.is_admitted), &missing);
@@ -375,6 +385,7 @@ impl<S: PartStore> Coordinator<S> {
                 // It waits in the queue.
                 Stage::Voting { missing, .. } if missing.is_empty() && !self.is_paused => {}
                 Stage::Voting { missing, .. } => overdue.push((*id, missing.is_empty())),
+                Stage::Refused(_) => {}
                 Stage::Deciding { .. } if !io.store.commits_by_epoch() => {}
                 Stage::Deciding { missing, .. } | Stage::Decided { missing } => {
                     tell(io, missing, *id, Decision::Commit);
@@ -388,12 +399,17 @@ impl<S: PartStore> Coordinator<S> {
             } else {
                 "a participant has not voted in time"
             };
-            self.give_up(io, id, Refusal::new(RefusalReason::NoVote, why));
+            self.give_up(io, id, Refusal::new(RefusalReason::NoVote, why).into());
         }
     }
 
-    /// Aborts a transaction that is not decided.
-    fn give_up<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) {
+    /// Aborts a transaction that is not decided: the others at once, and the caller is told when that is stored which it follows from.
+    fn give_up<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        Refused { refusal, ticket }: Refused<S::Ticket>,
+    ) {
         let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, is_admitted, .. }) =
             self.live.remove(&id)
         else {
@@ -405,7 +421,11 @@ impl<S: PartStore> Coordinator<S> {
             let is_conflict = matches!(refusal.reason, RefusalReason::Conflict | RefusalReason::Held);
             self.admission.note_abort(is_conflict);
         }
-        self.abort(io, id, &missing, refusal);
+        let Some(ticket) = ticket else { return self.abort(io, id, &missing, refusal) };
+        tell(io, &missing, id, Decision::Abort);
+        self.live
+            .insert(id, Coordinated { stage: Stage::Refused(refusal), since: io.now, is_admitted: false });
+        self.unstored.add(ticket, id);
     }
 
     fn abort<B: Outbox>(
@@ -426,13 +446,15 @@ fn decide<S: PartStore>(
     id: DistributedId,
     Own { open, part }: &Own,
     voted: &Voted,
-) -> Result<(Option<Vec<u8>>, S::Ticket), Refusal> {
+) -> Result<(Option<Vec<u8>>, S::Ticket), Refused<S::Ticket>> {
     let own = part.as_deref().map(|part| OwnPart { open: *open, part, replies: &voted.replies });
     let attempts_max = if open.is_some() { 1 } else { DECISION_ATTEMPTS_MAX };
     let mut attempts = 1;
     loop {
         match store.decide(id, own, voted.participants()) {
-            Err(Refusal { reason: RefusalReason::Conflict, .. }) if attempts < attempts_max => {
+            Err(Refused { refusal: Refusal { reason: RefusalReason::Conflict, .. }, .. })
+                if attempts < attempts_max =>
+            {
                 attempts += 1;
             }
             decided => return decided,

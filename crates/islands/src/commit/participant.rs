@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ages::{Age, Ages};
-use super::coordinator::{older_waits, too_long};
+use super::coordinator::older_waits;
 use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
-use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Failed, PartStore, Voting};
+use super::site::{Io, Outbox};
+use super::store::{Failed, PartStore, Refused, Voting};
 use super::unstored::Unstored;
 use super::window::Window;
 
@@ -25,6 +25,8 @@ enum Part<P> {
     Prepared { held: Held<P>, since: Instant },
     /// It was committed, and that waits to be stored: it ends then. After a crash it is `Prepared`, or gone, as the disk has it.
     Committing,
+    /// It was refused, and what that follows from waits to be stored: it votes then, and ends. After a crash it is gone.
+    Refused(Refusal),
 }
 
 /// A part that is to be carried out.
@@ -52,6 +54,8 @@ pub(super) struct Participant<S: PartStore> {
     parts: BTreeMap<DistributedId, Part<S::Prepared>>,
     /// Those that wait to be stored.
     unstored: Unstored<S::Ticket>,
+    /// Those that were refused, and what they follow from waits to be stored: longer than the others, where an epoch is the unit of commit.
+    refused: Unstored<S::Ticket>,
     come: BTreeMap<SiteId, Window>,
     patience: Patience,
     ages: Ages,
@@ -65,6 +69,7 @@ impl<S: PartStore> Participant<S> {
             incarnation,
             parts: BTreeMap::new(),
             unstored: Unstored::new(),
+            refused: Unstored::new(),
             come: BTreeMap::new(),
             patience: Patience::new(wait),
             ages,
@@ -129,8 +134,8 @@ impl<S: PartStore> Participant<S> {
                 self.prepare_or_refuse(io, NewPart { age, has_others, open: None, part: &part }, is_new)
             }
             Turn::Stay if self.may_wait(age, has_others) => Stand::Stays,
-            Turn::Stay => self.refuse(io, id, older_waits()),
-            Turn::GiveUp(refusal) => self.refuse(io, id, refusal),
+            Turn::Stay => self.refuse(io, id, older_waits().into()),
+            Turn::GiveUp(refusal) => self.refuse(io, id, refusal.into()),
         };
         if !matches!(stand, Stand::Ended) {
             self.parts.insert(id, Part::Waiting { age, has_others, part });
@@ -154,14 +159,16 @@ impl<S: PartStore> Participant<S> {
                 Stand::Ended
             }
             // What was open has ended.
-            Err(refusal)
+            Err(Refused { refusal, .. })
                 if refusal.reason == RefusalReason::Held
                     && open.is_none()
                     && (is_new || self.may_wait(age, has_others)) =>
             {
                 Stand::Waits(refusal)
             }
-            Err(refusal) => self.refuse(io, age.id, refusal.without_waiting()),
+            Err(Refused { refusal, ticket }) => {
+                self.refuse(io, age.id, Refused { refusal: refusal.without_waiting(), ticket })
+            }
         }
     }
 
@@ -169,8 +176,19 @@ impl<S: PartStore> Participant<S> {
         !has_others || self.ages.are_younger_than(age)
     }
 
-    fn refuse<B: Outbox>(&self, io: &mut Io<'_, S, B>, id: DistributedId, refusal: Refusal) -> Stand {
-        self.vote(io, id, Vote::No(refusal));
+    fn refuse<B: Outbox>(
+        &mut self,
+        io: &mut Io<'_, S, B>,
+        id: DistributedId,
+        Refused { refusal, ticket }: Refused<S::Ticket>,
+    ) -> Stand {
+        match ticket {
+            Some(ticket) => {
+                self.parts.insert(id, Part::Refused(refusal));
+                self.refused.add(ticket, id);
+            }
+            None => self.vote(io, id, Vote::No(refusal)),
+        }
         Stand::Ended
     }
 
@@ -201,11 +219,9 @@ impl<S: PartStore> Participant<S> {
                 io.store.abort(id, held.prepared);
                 self.note_release(held.age);
             }
-            (Some(Part::Waiting { .. }), Decision::Abort) => {}
+            (Some(Part::Waiting { .. } | Part::Refused(_)), Decision::Abort) => {}
             // Nobody decides to commit before the vote, or to abort what was committed.
-            (Some(part @ (Part::Waiting { .. } | Part::Preparing { .. } | Part::Committing)), _) => {
-                self.parts.insert(id, part);
-            }
+            (Some(part), _) => drop(self.parts.insert(id, part)),
             // It was done before, and the coordinator has not heard of it.
             (None, Decision::Commit) => io.outbox.send(id.coordinator, &Message::Done { id }),
             (None, Decision::Abort) => {}
@@ -226,6 +242,9 @@ impl<S: PartStore> Participant<S> {
     /// Goes on with what was stored, and asks for decisions that have not come.
     pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
         while let Some(id) = self.unstored.next(io.store)? {
+            self.go_on(io, id);
+        }
+        while let Some(id) = self.refused.next(io.store)? {
             self.go_on(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {
@@ -255,6 +274,7 @@ impl<S: PartStore> Participant<S> {
                 self.parts.insert(id, Part::Prepared { held, since: io.now });
             }
             Some(Part::Committing) => io.outbox.send(id.coordinator, &Message::Done { id }),
+            Some(Part::Refused(refusal)) => self.vote(io, id, Vote::No(refusal)),
             Some(part @ (Part::Waiting { .. } | Part::Prepared { .. })) => {
                 self.parts.insert(id, part);
             }
@@ -291,11 +311,7 @@ impl<S: PartStore> Participant<S> {
 fn prepare<S: PartStore>(
     store: &mut S,
     NewPart { age, open, part, .. }: NewPart<'_>,
-) -> Result<(Part<S::Prepared>, S::Ticket), Refusal> {
+) -> Result<(Part<S::Prepared>, S::Ticket), Refused<S::Ticket>> {
     let Voting { prepared, reply, writes, ticket } = store.prepare(age.id, open, part)?;
-    if reply.len() > PART_BYTES_MAX {
-        store.abort(age.id, prepared);
-        return Err(too_long());
-    }
     Ok((Part::Preparing { held: Held { prepared, writes, age }, reply }, ticket))
 }

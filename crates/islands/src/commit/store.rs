@@ -10,12 +10,27 @@ use super::message::Refusal;
 pub struct Voting<P, T> {
     /// What keeps it prepared.
     pub prepared: P,
-    /// What it returns.
+    /// What it returns: [`PART_BYTES_MAX`](super::PART_BYTES_MAX) bytes at most.
     pub reply: Vec<u8>,
     /// Whether it will write.
     pub writes: bool,
     /// The vote may be told once this is stored.
     pub ticket: T,
+}
+
+/// Why a part was not carried out, or not prepared.
+#[derive(Debug)]
+pub struct Refused<T> {
+    /// The reason.
+    pub refusal: Refusal,
+    /// The refusal may be told once this is stored, which it follows from; `None` where it follows from nothing that has to be.
+    pub ticket: Option<T>,
+}
+
+impl<T> From<Refusal> for Refused<T> {
+    fn from(refusal: Refusal) -> Self {
+        Refused { refusal, ticket: None }
+    }
 }
 
 /// The coordinator's own part.
@@ -85,7 +100,7 @@ pub trait PartStore {
         id: DistributedId,
         open: Option<OpenId>,
         part: &[u8],
-    ) -> Result<Voting<Self::Prepared, Self::Ticket>, Refusal>;
+    ) -> Result<Voting<Self::Prepared, Self::Ticket>, Refused<Self::Ticket>>;
 
     /// Commits a prepared part, and has its note count no more, both or none.
     ///
@@ -108,7 +123,7 @@ pub trait PartStore {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, Self::Ticket), Refusal>;
+    ) -> Result<(Option<Vec<u8>>, Self::Ticket), Refused<Self::Ticket>>;
 
     /// Takes the record of a decision away. It may come back with a crash.
     fn forget(&mut self, id: DistributedId);

@@ -4,41 +4,16 @@ use std::panic::{self, AssertUnwindSafe};
 
 use ensilo::{AbortReason, Error, Result, Session, Ticket, Transaction};
 
-use crate::commit::{Refusal, RefusalReason};
-
-/// A part that was refused.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) refusal: Refusal,
-    /// For what the refusal follows from, where the database is stored.
-    pub(crate) stored: Option<Ticket>,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        Refused { refusal, stored: None }
-    }
-}
+use crate::commit::{Refusal, RefusalReason, Refused};
 
 /// Carries a part out in the open transaction of a session, and returns what it returns.
 ///
 /// # Errors
-/// Why it is refused: the transaction has ended.
+/// Why it is refused: the transaction has ended. There is a ticket where the database is stored.
 pub(super) fn carry_out(
     session: &mut Session,
     execute: impl FnOnce(&mut Transaction<'_>) -> Result<Vec<u8>>,
-) -> std::result::Result<Vec<u8>, Refusal> {
-    carry_out_or_refuse(session, execute).map_err(|refused| refused.refusal)
-}
-
-/// Does what [`carry_out`] does, and tells when that is stored which a refusal follows from.
-///
-/// # Errors
-/// Why it is refused: the transaction has ended.
-pub(super) fn carry_out_or_refuse(
-    session: &mut Session,
-    execute: impl FnOnce(&mut Transaction<'_>) -> Result<Vec<u8>>,
-) -> std::result::Result<Vec<u8>, Refused> {
+) -> std::result::Result<Vec<u8>, Refused<Ticket>> {
     let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(execute)));
     // A panic is an error that nobody has said anything about.
     let executed = executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")));
@@ -51,10 +26,10 @@ pub(super) fn carry_out_or_refuse(
 }
 
 /// Returns what is said of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.
-fn refused_by_part(error: &Error, session: &mut Session) -> Refused {
+fn refused_by_part(error: &Error, session: &mut Session) -> Refused<Ticket> {
     match session.prepare() {
         Err(conflict @ Error::Aborted(_)) => refusal(&conflict).into(),
-        Ok(validated) => Refused { refusal: refusal(error), stored: validated.ticket_of_reads().ok() },
+        Ok(validated) => Refused { refusal: refusal(error), ticket: validated.ticket_of_reads().ok() },
         // It has ended before it could be validated.
         Err(_) => refusal(error).into(),
     }

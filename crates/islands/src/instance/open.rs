@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ensilo::{Database, Error, Session, Ticket};
 
-use super::carry_out::{Refused, carry_out_or_refuse, refusal};
+use super::carry_out::{carry_out, refusal};
 use super::program::Program;
-use crate::commit::{OpenId, Outcome, Refusal, RefusalReason};
+use crate::commit::{OpenId, Outcome, Refusal, RefusalReason, Refused};
 
 /// A transaction with parts that were carried out.
 pub(super) struct Open {
@@ -43,9 +43,14 @@ impl<P: Program> OpenTransactions<P> {
     ///
     /// # Errors
     /// Why it is refused; the transaction has ended here.
-    pub(crate) fn execute(&self, id: OpenId, is_first: bool, part: &[u8]) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn execute(
+        &self,
+        id: OpenId,
+        is_first: bool,
+        part: &[u8],
+    ) -> Result<Vec<u8>, Refused<Ticket>> {
         let mut open = if is_first { self.begin()? } else { self.take(id)? };
-        let executed = carry_out_or_refuse(&mut open.session, |tx| self.program.execute(tx, part));
+        let executed = carry_out(&mut open.session, |tx| self.program.execute(tx, part));
         match &executed {
             Ok(_) => {
                 if open.session.has_writes() {

@@ -14,7 +14,8 @@ use super::notes::{Found, FoundPart, Notes};
 use super::open::{Open, OpenTransactions};
 use super::program::Program;
 use crate::commit::{
-    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, SiteId, Voting,
+    DistributedId, Failed, OpenId, OwnPart, PART_BYTES_MAX, PartStore, Participants, Refusal, Refused,
+    SiteId, Voting,
 };
 
 /// Why an instance could not be opened.
@@ -170,7 +171,8 @@ impl<P: Program> InstanceStore<P> {
     /// # Errors
     /// [`InstanceError::InDoubt`].
     pub(crate) fn try_out(&mut self, found: &FoundPart) -> std::result::Result<Session, InstanceError> {
-        let refused = |refusal| InstanceError::InDoubt { id: found.id, refusal };
+        let refused =
+            |refused: Refused<Storing>| InstanceError::InDoubt { id: found.id, refusal: refused.refusal };
         let execute = |program: &P, tx: &mut Transaction<'_>| {
             found.parts.iter().try_for_each(|part| program.execute(tx, part).map(drop)).map(|()| Vec::new())
         };
@@ -222,14 +224,14 @@ impl<P: Program> InstanceStore<P> {
     fn carry_out(
         &mut self,
         execute: impl FnOnce(&P, &mut Transaction<'_>) -> Result<Vec<u8>>,
-    ) -> std::result::Result<(Session, Vec<u8>), Refusal> {
+    ) -> std::result::Result<(Session, Vec<u8>), Refused<Storing>> {
         self.undo_rest();
         let mut session = self.begun().map_err(|error| refusal(&error))?;
         match carry_out(&mut session, |tx| execute(&self.program, tx)) {
             Ok(reply) => Ok((session, reply)),
-            Err(refusal) => {
+            Err(Refused { refusal, ticket }) => {
                 self.put_back(None, session);
-                Err(refusal)
+                Err(Refused { refusal, ticket: ticket.map(Storing::new) })
             }
         }
     }
@@ -239,7 +241,7 @@ impl<P: Program> InstanceStore<P> {
         &mut self,
         open: Option<OpenId>,
         execute: impl FnOnce(&P, &mut Transaction<'_>) -> Result<Vec<u8>>,
-    ) -> std::result::Result<(Open, Vec<u8>), Refusal> {
+    ) -> std::result::Result<(Open, Vec<u8>), Refused<Storing>> {
         if let Some(id) = open {
             self.undo_rest();
             return Ok((self.open.take(id)?, Vec::new()));
@@ -327,6 +329,15 @@ impl<P: Program> InstanceStore<P> {
         self.member().map_or(Storing(None), |member| Storing::new(member.ticket()))
     }
 
+    /// A refusal of the coordinator's own part may follow from what others have returned, which waits with them for the end of the epoch.
+    fn with_replies_of_others(&self, Refused { refusal, ticket }: Refused<Storing>) -> Refused<Storing> {
+        let ticket = ticket.map(|own| match self.member() {
+            Some(_) => self.storing_of_others(),
+            None => own,
+        });
+        Refused { refusal, ticket }
+    }
+
     fn commit_decision(
         &mut self,
         id: DistributedId,
@@ -358,6 +369,14 @@ impl<P: Program> InstanceStore<P> {
     }
 }
 
+/// Refuses a reply that cannot be sent.
+fn checked_reply(reply: Vec<u8>) -> Result<Vec<u8>> {
+    if reply.len() > PART_BYTES_MAX {
+        return Err(Error::rollback(format!("a part returns {PART_BYTES_MAX} bytes at most")));
+    }
+    Ok(reply)
+}
+
 impl Storing {
     pub(super) fn new(ticket: Ticket) -> Self {
         Storing(Some((ticket, 0)))
@@ -377,8 +396,9 @@ impl<P: Program> PartStore for InstanceStore<P> {
         id: DistributedId,
         open: Option<OpenId>,
         part: &[u8],
-    ) -> std::result::Result<Voting<PreparedPart, Storing>, Refusal> {
-        let execute = |program: &P, tx: &mut Transaction<'_>| program.execute(tx, part);
+    ) -> std::result::Result<Voting<PreparedPart, Storing>, Refused<Storing>> {
+        let execute =
+            |program: &P, tx: &mut Transaction<'_>| program.execute(tx, part).and_then(checked_reply);
         let (Open { mut session, parts }, reply) = self.carry_out_or_take(open, execute)?;
         let prepared = match &parts[..] {
             [] => self.prepare_and_note(id, &[part], &mut session),
@@ -414,13 +434,15 @@ impl<P: Program> PartStore for InstanceStore<P> {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refusal> {
+    ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refused<Storing>> {
         let is_noted = self.keeping.notes().is_some() && !participants.writers.is_empty();
         let open = own.and_then(|own| own.open);
         let (mut session, reply) = match own {
             Some(OwnPart { part, replies, .. }) => {
                 let conclude = |program: &P, tx: &mut Transaction<'_>| program.conclude(tx, part, replies);
-                let (Open { session, .. }, reply) = self.carry_out_or_take(open, conclude)?;
+                let carried_out = self.carry_out_or_take(open, conclude);
+                let (Open { session, .. }, reply) =
+                    carried_out.map_err(|refused| self.with_replies_of_others(refused))?;
                 (session, Some(reply))
             }
             None if !is_noted => return Ok((None, self.storing_of_others())),
@@ -433,7 +455,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
             self.commit_decision(id, &mut session, participants)
         };
         self.put_back(open, session);
-        decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error))
+        decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error).into())
     }
 
     fn forget(&mut self, id: DistributedId) {

@@ -13,21 +13,19 @@ use ensilo::Error;
 use ensilo::group::GroupMember;
 
 use super::aside;
-use super::carry_out::Refused;
 use super::client::{ClientEnd, OpenPart};
 use super::idle::Idle;
 use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::notes::note_record;
 use super::program::Program;
-use super::rejected::RejectedOutcomes;
 use super::snapshot::Snapshots;
 use super::store::{InstanceStore, Recovered, Storing};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
 use crate::commit::{
-    DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, RefusalReason, Site, SiteId,
+    DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, Refused, Site, SiteId,
 };
 
 /// How long a worker waits for others to end what is under way, when it is to stop.
@@ -52,7 +50,6 @@ pub(crate) struct Worker<P: Program> {
     snapshots: Snapshots,
     /// Who waits until that is stored which an open transaction has read.
     validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
-    rejected: RejectedOutcomes,
     /// Whether epochs of all instances end still.
     ends_epochs: bool,
     /// Whether the instance's own files say that one has ended.
@@ -88,7 +85,6 @@ impl<P: Program> Worker<P> {
             load: None,
             snapshots: Snapshots::default(),
             validated: Vec::new(),
-            rejected: RejectedOutcomes::default(),
             ends_epochs,
             has_noted_record: false,
             pauses: Vec::new(),
@@ -125,7 +121,7 @@ impl<P: Program> Worker<P> {
             if stops.load(Ordering::Acquire) {
                 let is_late = stopped.get_or_insert_with(Instant::now).elapsed() > STOP_PATIENCE;
                 // Where others have ended in the midst of something, it is found at the next opening.
-                if is_late || self.site.is_idle() && self.rejected.is_empty() && self.links.flush() {
+                if is_late || self.site.is_idle() && self.links.flush() {
                     return Ok(());
                 }
             }
@@ -170,9 +166,8 @@ impl<P: Program> Worker<P> {
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
             has_come = true;
-            self.answer_or_keep(id, outcome);
+            self.answer(id, outcome);
         }
-        self.answer_rejected()?;
         self.answer_validated()?;
         self.answer_pauses();
         has_come |= self.reply_to_clients();
@@ -209,32 +204,13 @@ impl<P: Program> Worker<P> {
     }
 
     fn pause(&mut self, answer: Answer<()>) {
-        self.rejected.pause();
         self.site.pause();
         self.pauses.push(answer);
     }
 
     fn resume(&mut self, now: Instant) {
         self.pauses.clear();
-        self.rejected.resume(self.store.member());
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
-    }
-
-    /// Answers, or keeps what was rejected until that is stored which it follows from.
-    fn answer_or_keep(&mut self, id: DistributedId, outcome: Outcome) {
-        let is_rejected =
-            matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected);
-        match self.store.member().filter(|_| is_rejected) {
-            Some(member) => self.rejected.keep(member, id, outcome),
-            None => self.answer(id, outcome),
-        }
-    }
-
-    fn answer_rejected(&mut self) -> Result<(), Failed> {
-        while let Some((id, outcome)) = self.rejected.take_stored(|storing| self.store.is_stored(storing))? {
-            self.answer(id, outcome);
-        }
-        Ok(())
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome) {
@@ -325,8 +301,8 @@ impl<P: Program> Worker<P> {
             Submission::Execute(OpenPart { id, is_first, part }, answer) => {
                 match self.store.open().execute(id, is_first, &part) {
                     Ok(reply) => answer(Ok(reply)),
-                    Err(Refused { refusal, stored: None }) => answer(Err(refusal)),
-                    Err(Refused { refusal, stored: Some(ticket) }) => {
+                    Err(Refused { refusal, ticket: None }) => answer(Err(refusal)),
+                    Err(Refused { refusal, ticket: Some(ticket) }) => {
                         let answer = Box::new(|stored: Result<(), _>| answer(stored.and(Err(refusal))));
                         self.validated.push((Storing::new(ticket), answer));
                     }

@@ -6,9 +6,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ensilo::Ticket;
+
 use super::Islands;
-use crate::commit::{OpenId, Outcome, Refusal, RefusalReason, Request, SiteId};
-use crate::instance::{OpenPart, Program, Refused, Submission, machine_nanos, pause_before_attempt};
+use crate::commit::{OpenId, Outcome, Refusal, RefusalReason, Refused, Request, SiteId};
+use crate::instance::{OpenPart, Program, Submission, machine_nanos, pause_before_attempt};
 
 /// How long one waits for what is prepared.
 const WAIT: Duration = Duration::from_millis(500);
@@ -181,9 +183,9 @@ impl<P: Program> Islands<P> {
     }
 
     /// Waits until that is stored which a refusal follows from.
-    fn when_stored(&self, Refused { refusal, stored }: Refused) -> Refusal {
-        let _activity = stored.is_some().then(|| self.activity());
-        match stored.map(|ticket| ticket.wait()) {
+    fn when_stored(&self, Refused { refusal, ticket }: Refused<Ticket>) -> Refusal {
+        let _activity = ticket.is_some().then(|| self.activity());
+        match ticket.map(|ticket| ticket.wait()) {
             Some(Err(_)) => ended(),
             Some(Ok(())) | None => refusal,
         }

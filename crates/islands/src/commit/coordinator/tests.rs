@@ -10,7 +10,12 @@ impl PartStore for NoRows {
     type Prepared = ();
     type Ticket = ();
 
-    fn prepare(&mut self, _: DistributedId, _: Option<OpenId>, _: &[u8]) -> Result<Voting<(), ()>, Refusal> {
+    fn prepare(
+        &mut self,
+        _: DistributedId,
+        _: Option<OpenId>,
+        _: &[u8],
+    ) -> Result<Voting<(), ()>, Refused<()>> {
         Ok(Voting { prepared: (), reply: Vec::new(), writes: true, ticket: () })
     }
 
@@ -25,7 +30,7 @@ impl PartStore for NoRows {
         _: DistributedId,
         _: Option<OwnPart<'_>>,
         _: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, ()), Refusal> {
+    ) -> Result<(Option<Vec<u8>>, ()), Refused<()>> {
         Ok((None, ()))
     }
 

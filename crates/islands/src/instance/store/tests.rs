@@ -3,9 +3,8 @@ use std::path::Path;
 use ensilo::{Durability, Row, Table};
 
 use super::*;
-use crate::commit::{Outcome, RefusalReason};
+use crate::commit::RefusalReason;
 use crate::instance::InstanceNumber;
-use crate::instance::rejected::RejectedOutcomes;
 
 /// Rows that parts insert, or change.
 struct Rows(Table<Item>, Database);
@@ -89,7 +88,7 @@ fn prepare(
     id: DistributedId,
     part: &[u8],
 ) -> std::result::Result<PreparedPart, Refusal> {
-    let Voting { prepared, ticket, .. } = store.prepare(id, None, part)?;
+    let Voting { prepared, ticket, .. } = store.prepare(id, None, part).map_err(|refused| refused.refusal)?;
     ticket.0.unwrap().0.wait().unwrap();
     Ok(prepared)
 }
@@ -185,7 +184,7 @@ fn what_the_coordinator_has_only_read_is_validated_at_the_decision() {
                 let part = part(what, 0);
                 let own = OwnPart { open: None, part: &part, replies: &[] };
                 let decided = opened.store.decide(id(0), Some(own), participants);
-                assert_eq!(decided.map(drop).map_err(|refusal| refusal.reason), expected);
+                assert_eq!(decided.map(drop).map_err(|refused| refused.refusal.reason), expected);
             }
         }
     }
@@ -270,27 +269,55 @@ fn end_epoch(member: &GroupMember) {
     member.release(end);
 }
 
-/// The row that it follows from may be of the next epoch, where another instance has ended this one before.
+fn insert_visibly(db: &Database, rows: &Rows, id: u32) {
+    let request = db.request().durability(Durability::Visible);
+    request.transact(|tx| rows.0.insert(tx, &Item { id, count: 0 }).map(drop)).unwrap();
+}
+
+/// Inserts a row that is there, as a participant and as the coordinator behind another one's vote, and returns the tickets of the refusals.
+fn refuse(store: &mut InstanceStore<Rows>, row: u32) -> [Storing; 2] {
+    let part = part(INSERT, row);
+    let of_participant = store.prepare(id(1), None, &part).map(drop).unwrap_err();
+    let own = OwnPart { open: None, part: &part, replies: &[] };
+    let others = [SiteId { instance: 1, worker: 0 }];
+    let participants = Participants { writers: &others, readers: &[] };
+    let of_coordinator = store.decide(id(2), Some(own), participants).map(drop).unwrap_err();
+    [of_participant, of_coordinator].map(|refused| {
+        assert_eq!(refused.refusal.reason, RefusalReason::Rejected);
+        refused.ticket.unwrap()
+    })
+}
+
 #[test]
-fn what_is_rejected_while_an_epoch_ends_is_told_with_the_next_one() {
+fn a_refusal_has_a_ticket_for_the_row_that_it_follows_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut opened = open(directory.path());
+    let rows = Arc::clone(&opened.store.program);
+    insert_visibly(&opened.db, &rows, 7);
+    for refused in refuse(&mut opened.store, 7) {
+        refused.0.unwrap().0.wait().unwrap();
+    }
+}
+
+/// What another one has returned may be of this epoch too, and so may all that a refusal follows from.
+#[test]
+fn by_epochs_a_refusal_waits_for_the_end_of_its_epoch() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, member) = open_by_epochs(directory.path());
-    let mut rejected = RejectedOutcomes::default();
-    let outcome = || Outcome::Aborted(Refusal::new(RefusalReason::Rejected, "not enough"));
-    let take = |rejected: &mut RejectedOutcomes, store: &mut InstanceStore<Rows>| {
-        rejected.take_stored(|storing| store.is_stored(storing)).unwrap().is_some()
-    };
-    rejected.keep(&member, id(1), outcome());
+    let rows = Arc::clone(&store.program);
+    insert_visibly(store.db(), &rows, 7);
+    let mut refused = refuse(&mut store, 7);
+    for storing in &mut refused {
+        assert_eq!(store.is_stored(storing), Ok(false));
+    }
     end_epoch(&member);
-    assert!(take(&mut rejected, &mut store), "it was rejected before");
-    rejected.pause();
-    rejected.keep(&member, id(2), outcome());
-    end_epoch(&member);
-    assert!(!take(&mut rejected, &mut store));
-    rejected.resume(Some(&member));
-    assert!(!take(&mut rejected, &mut store));
-    end_epoch(&member);
-    assert!(take(&mut rejected, &mut store) && rejected.is_empty());
+    for storing in &mut refused {
+        assert_eq!(store.is_stored(storing), Ok(true));
+    }
+    // The row is stored by now, and still the other one's reply may not be.
+    let [mut of_participant, mut of_coordinator] = refuse(&mut store, 7);
+    assert_eq!(store.is_stored(&mut of_participant), Ok(true));
+    assert_eq!(store.is_stored(&mut of_coordinator), Ok(false));
 }
 
 /// Votes wait for nothing, and what is decided waits for the epoch.
