@@ -26,6 +26,7 @@
 
 mod batch;
 mod buffer;
+mod buffer_size;
 mod clock;
 mod core;
 mod durable;

@@ -7,7 +7,7 @@ use crate::format::Compression;
 /// How the log is to run.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
-    /// Bytes of a log buffer.
+    /// Bytes of the log buffer of a writer that logs all the time. Others have smaller ones.
     pub buffer_bytes: usize,
     /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait
     /// when there are more.

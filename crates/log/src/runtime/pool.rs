@@ -50,17 +50,22 @@ impl Pool {
         Pool { buffer_bytes, circulating: circulating.max(1), state: Monitor::new(PoolState::default()) }
     }
 
-    /// Returns a buffer in which `bytes` bytes fit, unless too many are out.
+    /// Returns how many bytes the largest of the usual buffers have: those that are kept.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    /// Returns a buffer of so many bytes, unless too many are out.
     pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
         let mut state = self.state.lock();
         if state.out >= self.limit(&state) {
             return None;
         }
         state.out += 1;
-        let kept = if bytes <= self.buffer_bytes { state.free.pop() } else { None };
+        let kept = if bytes == self.buffer_bytes { state.free.pop() } else { None };
         // Allocation outside the lock.
         drop(state);
-        Some(kept.unwrap_or_else(|| Buffer::new(bytes.max(self.buffer_bytes))))
+        Some(kept.unwrap_or_else(|| Buffer::new(bytes)))
     }
 
     /// One of the buffers is about to be sealed. Returns whether so many are that the logger should not leave
@@ -77,7 +82,7 @@ impl Pool {
         state.out -= 1;
         state.sealed -= 1;
         let is_waited_for = state.waiting > 0;
-        // One that was made for a large transaction goes, and one that was kept for a writer that went.
+        // One that was made for a large transaction or for a writer that logs little goes, and one that was kept for a writer that went.
         let is_kept =
             buffer.capacity() == self.buffer_bytes && state.out + state.free.len() < self.limit(&state);
         let surplus = if is_kept {

@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ensilo_epoch::Epoch;
 use ensilo_sync::region::{self, Region};
 
 use super::buffer::{BUFFER_BYTES_MAX, Filling};
+use super::buffer_size::BufferSize;
 use super::error::LogError;
 use super::partition::LogPartition;
 use super::writer_state::WriterState;
@@ -27,6 +29,7 @@ use crate::format::{
 /// Dropping the writer leaves what it published to the log.
 pub struct LogWriter {
     filling: Option<Filling>,
+    buffer_size: BufferSize,
     /// Writes that [`LogWriter::begin`] announced and that were not made yet.
     announced: usize,
     /// Whether a transaction with writes was begun.
@@ -64,6 +67,7 @@ impl LogWriter {
         partition.pool.add_writer();
         LogWriter {
             filling: None,
+            buffer_size: BufferSize::new(),
             announced: 0,
             is_begun: false,
             writer_state,
@@ -216,7 +220,10 @@ impl LogWriter {
             return Err(ReserveError::TooLarge);
         }
         self.seal_buffer();
-        let buffer = self.partition.pool.take(bytes).ok_or(ReserveError::Full)?;
+        let now = Instant::now();
+        let usual = self.buffer_size.next(now, self.partition.pool.buffer_bytes());
+        let buffer = self.partition.pool.take(bytes.max(usual)).ok_or(ReserveError::Full)?;
+        self.buffer_size.note_opened(now, usual);
         let (filling, draining) = buffer.open();
         self.partition.deliver(draining);
         self.filling = Some(filling);
