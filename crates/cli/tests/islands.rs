@@ -94,8 +94,15 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
         let report = expect_exit(0, &[&["bench"], &words[..], &TIME].concat(), &[]);
         assert!(report.contains("the rows are consistent"), "{run}: {report}");
     }
-    let few = expect_exit(2, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
-    assert!(few.contains("fewer islands or more rows"), "{few}");
+    let too_few = [
+        "micro --islands 2 --rows 1",
+        "ycsb-islands --islands 70 --records 100 --threads --placement system",
+    ];
+    for run in too_few {
+        let words: Vec<&str> = run.split(' ').collect();
+        let few = expect_exit(2, &[&["bench"], &words[..]].concat(), &[]);
+        assert!(few.contains("fewer islands or more rows"), "{few}");
+    }
     expect_exit(2, &["bench", "tpcb", "--multisite", "101"], &[]);
     let alone = expect_exit(1, &["instance", "micro"], &[]);
     assert!(alone.contains("ensilo bench"), "{alone}");

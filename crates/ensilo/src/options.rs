@@ -207,8 +207,8 @@ impl Options {
         self
     }
 
-    /// Sets how many buffers of 512 KiB each logger shares among its workers, from 2 to 65,536, by default
-    /// 32. When none is free, commits wait for the disk.
+    /// Sets how many full buffers may wait for each logger, from 2 to 65,536, by default 32; when there are more,
+    /// commits wait for the disk. They have 16 to 512 KiB, by how much their sessions log.
     pub fn log_buffers(mut self, buffers: usize) -> Self {
         self.durable.log_buffers = buffers;
         self

@@ -164,7 +164,7 @@ impl Workload for MicroOptions {
         }
     }
 
-    fn sites_max(&self) -> u64 {
+    fn sites_max(&self, _instances: u16) -> u64 {
         self.rows
     }
 

@@ -44,8 +44,9 @@ pub trait Workload: Sync + Sized {
     /// Returns how multisite transactions spread over so many instances.
     fn spread(&self, instances: u16) -> Spread;
 
-    /// Returns how many sites there may be: no more than what is divided among them.
-    fn sites_max(&self) -> u64;
+    /// Returns how many sites there may be, where so many instances are asked for: no more than what is divided
+    /// among them, so that each has something.
+    fn sites_max(&self, instances: u16) -> u64;
 
     /// Returns what the program's [`requests`](Program::requests) is told, where each instance has this number of workers.
     fn description(&self, workers: u16) -> Vec<u8>;
@@ -98,8 +99,9 @@ impl RunOptions {
     /// # Errors
     /// [`RunError::TooManyWorkers`].
     pub fn check(&self, workload: &impl Workload) -> Result<(), RunError> {
-        let (workers, sites) =
-            (self.plan.instances().len() as u64 * u64::from(self.workers), workload.sites_max());
+        let instances = self.plan.instances().len() as u16;
+        let workers = u64::from(instances) * u64::from(self.workers);
+        let sites = workload.sites_max(instances);
         if workers > sites { Err(RunError::TooManyWorkers { sites }) } else { Ok(()) }
     }
 }

@@ -115,8 +115,8 @@ impl Workload for TimedMicroOptions {
         self.0.spread(instances)
     }
 
-    fn sites_max(&self) -> u64 {
-        self.0.sites_max()
+    fn sites_max(&self, instances: u16) -> u64 {
+        self.0.sites_max(instances)
     }
 
     fn description(&self, workers: u16) -> Vec<u8> {

@@ -251,7 +251,7 @@ impl Workload for TpcbOptions {
         spread_of_one(self.branches, instances)
     }
 
-    fn sites_max(&self) -> u64 {
+    fn sites_max(&self, _instances: u16) -> u64 {
         self.branches
     }
 

@@ -168,7 +168,7 @@ impl Workload for TpccIslandsOptions {
         spread_of_one(self.warehouses.into(), instances)
     }
 
-    fn sites_max(&self) -> u64 {
+    fn sites_max(&self, _instances: u16) -> u64 {
         self.warehouses.into()
     }
 

@@ -15,7 +15,7 @@
 //! # Source
 //! Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010); Silo (SOSP 2013) §5.2.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
@@ -125,6 +125,12 @@ fn holder(key: u64, instances: u16) -> u64 {
     let mixed = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ mixed >> 31) % u64::from(instances)
+}
+
+/// Returns whether each of so many instances has a record of the first ones.
+fn each_has_one(records: u64, instances: u16) -> bool {
+    let mut lacking: BTreeSet<u64> = (0..instances.into()).collect();
+    (0..records).any(|key| lacking.remove(&holder(key, instances)) && lacking.is_empty())
 }
 
 impl YcsbIslands {
@@ -383,8 +389,11 @@ impl Workload for YcsbIslandsOptions {
         }
     }
 
-    fn sites_max(&self) -> u64 {
-        self.records
+    fn sites_max(&self, instances: u16) -> u64 {
+        if each_has_one(self.records, instances) {
+            return self.records;
+        }
+        (1..instances).rev().find(|fewer| each_has_one(self.records, *fewer)).map_or(0, u64::from)
     }
 
     fn description(&self, workers: u16) -> Vec<u8> {
@@ -426,6 +435,18 @@ mod tests {
             scan_len_max: 10,
             multisite_percent: 0,
         }
+    }
+
+    #[test]
+    fn there_are_no_more_instances_than_have_a_record_each() {
+        let options = YcsbIslandsOptions { records: 100, ..options([100.0, 0.0, 0.0, 0.0, 0.0]) };
+        assert_eq!(options.sites_max(2), 100);
+        let has_each = |instances| {
+            (0..instances)
+                .all(|instance| (0..options.records).any(|key| holder(key, instances) == u64::from(instance)))
+        };
+        let most = options.sites_max(70) as u16;
+        assert!((2..70).contains(&most) && has_each(most) && !has_each(70), "{most}");
     }
 
     #[test]

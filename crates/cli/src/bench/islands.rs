@@ -27,7 +27,7 @@ use crate::seconds::{seconds_of_run, seconds_within};
 pub(crate) enum IslandsFormat {
     /// Lines for people
     Text,
-    /// One JSON object for programs, as docs/bench-report.md describes it under `micro`
+    /// One JSON object for programs, as docs/bench-report.md describes it
     Json,
 }
 
