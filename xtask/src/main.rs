@@ -148,8 +148,11 @@ fn models() -> Vec<Step> {
             "test --profile quick -p ensilo-log --lib model",
         )
         .model("loom"),
-        Step::cargo("loom: rings between instances, and who sleeps", "test --profile quick -p ensilo-islands --lib model")
-            .model("loom"),
+        Step::cargo(
+            "loom: rings between instances, and who sleeps",
+            "test --profile quick -p ensilo-islands --lib model",
+        )
+        .model("loom"),
         Step::cargo("loom: workers and closing", "test --profile quick -p ensilo --lib slot").model("loom"),
         Step::cargo("loom: waiting for rows", "test --profile quick -p ensilo --lib watch::").model("loom"),
         Step::cargo("shuttle: index", "test --profile quick -p ensilo-index --test shuttle").model("shuttle"),
