@@ -17,7 +17,7 @@ mod parts;
 mod same_key;
 
 use crate::layout::place;
-use crate::{ColumnSpec, Slot};
+use crate::{ColumnSpec, KeyPart, Slot};
 
 pub use builder::SchemaBuilder;
 pub use error::SchemaError;
@@ -66,6 +66,16 @@ impl Schema {
             PrimaryKey::Columns(parts) => parts,
             PrimaryKey::RowId => &[],
         }
+    }
+
+    /// Returns what the columns of the primary key are, in key order, as [`Key::PARTS`](crate::Key::PARTS) says it of
+    /// a Rust type; none if the table invents row ids.
+    pub fn key_types(&self) -> Vec<KeyPart> {
+        let key_type = |part: &PartSchema| {
+            let Column { column_type, nullable, .. } = self.columns[part.column];
+            KeyPart { column_type, nullable, order: part.order }
+        };
+        self.key_parts().iter().map(key_type).collect()
     }
 
     /// Returns the secondary indexes.

@@ -5,8 +5,8 @@ mod common;
 
 use common::schema;
 use ensilo_row::{
-    Column, ColumnType, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, KeyBuf, NAME_LEN_MAX, Order, RowBuf, RowId,
-    Schema, SchemaBuilder, SchemaError, Value,
+    Column, ColumnType, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, NAME_LEN_MAX, Order, RowBuf,
+    RowId, Schema, SchemaBuilder, SchemaError, Value,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -219,4 +219,18 @@ proptest! {
         let _ = Schema::decode(&bytes);
         let _ = Schema::decode(&[&[1], &bytes[..]].concat());
     }
+}
+
+#[test]
+fn the_types_of_a_dynamic_key_are_those_of_the_rust_type() {
+    let schema = Schema::builder("event")
+        .column("text", ColumnType::Text)
+        .nullable("at", ColumnType::U16)
+        .column("value", ColumnType::I64)
+        .key([("at", Order::Descending), ("text", Order::Ascending)])
+        .build()
+        .unwrap();
+    assert_eq!(schema.key_types(), <(std::cmp::Reverse<Option<u16>>, String) as Key>::PARTS);
+    let without_key = Schema::builder("event").column("text", ColumnType::Text).build().unwrap();
+    assert!(without_key.key_types().is_empty());
 }
