@@ -32,7 +32,7 @@ pub(crate) use clock::machine_nanos;
 pub(crate) use idle::Idle;
 pub(crate) use load::Load;
 pub(crate) use maintenance::{Copied, Maintenance};
-pub(crate) use notes::{Found, Notes};
+pub(crate) use notes::{Found, Notes, StoredInstance, stored_instance};
 pub(crate) use open::OpenTransactions;
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::PointId;

@@ -25,7 +25,7 @@ use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 pub use self::backup::IslandsBackup;
-use self::backup::Unfinished;
+pub(crate) use self::backup::{Unfinished, remove_copies};
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
 use self::epochs::{Activity, EpochCommit};
@@ -51,6 +51,8 @@ pub struct IslandsOptions {
     database: Box<dyn Fn() -> Options + Send + Sync>,
     command: Option<MakeCommand>,
     unit: CommitUnit,
+    /// Whether a copy is opened that is not finished, by whoever makes it.
+    opens_unfinished: bool,
 }
 
 impl IslandsOptions {
@@ -67,10 +69,18 @@ impl IslandsOptions {
             database: Box::new(Database::options),
             command: None,
             unit: CommitUnit::Transaction,
+            opens_unfinished: false,
         }
     }
 
-    /// Sets what is stored at all instances at once, by default a transaction. It stays the same for instances that are stored.
+    /// Opens a copy that is not finished, too.
+    pub(crate) fn unfinished(mut self) -> Self {
+        self.opens_unfinished = true;
+        self
+    }
+
+    /// Sets what is stored at all instances at once, by default a transaction. It stays the same for instances that are stored;
+    /// [`Redistribution`](crate::Redistribution) copies tables to instances with another one.
     #[must_use]
     pub fn commit_unit(mut self, unit: CommitUnit) -> Self {
         self.unit = unit;
@@ -84,14 +94,17 @@ impl IslandsOptions {
         self
     }
 
-    /// Sets how many workers each instance has, at least one. It stays the same for instances that are stored.
+    /// Sets how many workers each instance has, at least one. It stays the same for instances that are stored;
+    /// [`Redistribution`](crate::Redistribution) copies tables to instances with another number of them.
     #[must_use]
     pub fn workers(mut self, workers: u16) -> Self {
         self.workers = workers.max(1);
         self
     }
 
-    /// Stores the instances below a directory, each in one of its own.
+    /// Stores the instances below a directory, each in one of its own. A directory has a fixed number of instances: with a plan of more or fewer of
+    /// them it is not opened, and nothing in it changes. [`Redistribution`](crate::Redistribution), or `ensilo islands redistribute`, copies tables to
+    /// another number of instances.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -153,7 +166,7 @@ impl IslandsOptions {
                 }
             };
         };
-        if Unfinished::is_in(directory) {
+        if !self.opens_unfinished && Unfinished::is_in(directory) {
             return refused(
                 "the directory has a copy that was not finished: remove it, and make another one",
             );
@@ -194,7 +207,7 @@ impl IslandsOptions {
     }
 }
 
-fn directory_of(all: &Path, instance: u16) -> PathBuf {
+pub(crate) fn directory_of(all: &Path, instance: u16) -> PathBuf {
     all.join(format!("instance-{instance}"))
 }
 

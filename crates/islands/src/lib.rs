@@ -8,8 +8,8 @@
 //! - [`commit`]: two-phase commit, by which a transaction with parts at several instances happens at all of them or at none.
 //! - [`connect`]: the channels by which instances talk to each other.
 //!
-//! The number of instances, and of workers in each, stays the same for a database that is stored. To change it, the rows are read from one database
-//! and written to another one.
+//! The number of instances, and of workers in each, stays the same for a database that is stored. [`Redistribution`] copies typed tables to another
+//! number of them, with the database closed; a [`Program`] reads its rows from one database and writes them to another one itself.
 //!
 //! # Example
 //! A program of its own; [`IslandDatabase`] has one with typed tables.
@@ -107,6 +107,7 @@ pub use round_trips::{RoundTrips, answer_all, measure_round_trips};
 #[cfg(not(loom))]
 pub use tables::{
     IslandDatabase, IslandError, IslandIndex, IslandRead, IslandReader, IslandScan, IslandTable,
-    IslandTransaction, Partitioning, TableProgram,
+    IslandTransaction, Partitioning, Redistributed, RedistributedTable, Redistribution, RedistributionError,
+    RedistributionProgress, Repartitioning, TableProgram,
 };
 pub use topology::{Core, CpuId, NodeId, Regular, Topology, TopologyError};

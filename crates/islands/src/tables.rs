@@ -9,6 +9,7 @@ mod index;
 mod partitioning;
 mod program;
 mod reader;
+mod redistribution;
 mod scan;
 mod statement;
 mod table;
@@ -20,6 +21,10 @@ pub use index::IslandIndex;
 pub use partitioning::Partitioning;
 pub use program::TableProgram;
 pub use reader::{IslandRead, IslandReader};
+pub use redistribution::{
+    Redistributed, RedistributedTable, Redistribution, RedistributionError, RedistributionProgress,
+    Repartitioning,
+};
 pub use scan::IslandScan;
 pub use table::IslandTable;
 pub use transaction::IslandTransaction;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ensilo::{Database, Row};
 use ensilo_islands::{
     ChannelKind, CommitUnit, Instances, IslandDatabase, IslandError, IslandRead, IslandTable,
-    IslandTransaction, IslandsOptions, Partitioning, Placement, Plan, TableProgram, Topology,
+    IslandTransaction, IslandsOptions, Partitioning, Placement, Plan, Redistribution, TableProgram, Topology,
     run_if_instance,
 };
 
@@ -61,15 +61,20 @@ fn main() -> ExitCode {
     for unit in CommitUnit::all() {
         what_is_open_goes_with_its_instance(unit);
         what_was_answered_survives_killed_processes(unit);
+        files_of_a_crash_are_redistributed(unit);
     }
     ExitCode::SUCCESS
 }
 
 fn options() -> IslandsOptions {
-    let plan =
-        Plan::new(&Topology::of_this_machine().unwrap(), Instances::Count(INSTANCES), Placement::System);
     let this_program = || Command::new(std::env::current_exe().unwrap());
-    IslandsOptions::new(plan).workers(2).processes(this_program)
+    in_threads(INSTANCES).processes(this_program)
+}
+
+fn in_threads(instances: usize) -> IslandsOptions {
+    let plan =
+        Plan::new(&Topology::of_this_machine().unwrap(), Instances::Count(instances), Placement::System);
+    IslandsOptions::new(plan).workers(2)
 }
 
 /// All that is there.
@@ -174,8 +179,55 @@ fn what_is_open_goes_with_its_instance(unit: CommitUnit) {
 }
 
 fn kill(db: &IslandDatabase, instance: u16) {
+    signal(db, instance, "-KILL");
+}
+
+fn signal(db: &IslandDatabase, instance: u16, signal: &str) {
     let process = db.islands().process_id(instance).unwrap();
-    assert!(Command::new("kill").args(["-9", &process.to_string()]).status().is_ok());
+    assert!(Command::new("kill").args([signal, &process.to_string()]).status().is_ok());
+}
+
+/// The files are copied while all processes are stopped in the midst of transfers, some of which are in doubt by then: as if all had been killed.
+fn files_of_a_crash_are_redistributed(unit: CommitUnit) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("instances");
+    let bank = Bank::open(options().directory(&directory).commit_unit(unit));
+    let (next, stops) = (AtomicU64::new(0), AtomicBool::new(false));
+    let committed = Mutex::new(BTreeSet::new());
+    let make_transfers = || {
+        while !stops.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if bank.db.transact(|tx| bank.transfer(tx, number)).is_ok() {
+                committed.lock().unwrap().insert(number);
+            }
+        }
+    };
+    let copy_files = |image: usize| {
+        let (begin, before) = (Instant::now(), committed.lock().unwrap().len());
+        while committed.lock().unwrap().len() < before + 10 && begin.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (files, answered) =
+            (place.path().join(format!("files-{image}")), committed.lock().unwrap().clone());
+        (0..INSTANCES as u16).for_each(|instance| signal(&bank.db, instance, "-STOP"));
+        let copied = Command::new("cp").arg("-r").args([&directory, &files]).status();
+        (0..INSTANCES as u16).for_each(|instance| signal(&bank.db, instance, "-CONT"));
+        copied.is_ok_and(|status| status.success()).then_some((files, answered))
+    };
+    let images: Vec<_> = thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(make_transfers)));
+        let images = (0..5).map(copy_files).collect();
+        stops.store(true, Ordering::Relaxed);
+        images
+    });
+    for image in images {
+        let (files, answered) = image.unwrap();
+        assert!(answered.len() >= 10, "nothing is committed");
+        let target = files.with_extension("redistributed");
+        Redistribution::of(&files).instances(2).write_to(&target).unwrap();
+        let there = Bank::open(in_threads(2).directory(&target).commit_unit(unit)).check();
+        assert!(answered.is_subset(&there), "one that was answered is not there");
+    }
 }
 
 fn what_was_answered_survives_killed_processes(unit: CommitUnit) {

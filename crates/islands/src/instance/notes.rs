@@ -93,6 +93,30 @@ const EPOCHS: u8 = 2;
 /// It is an epoch, and one has ended: there is a record of it.
 const RECORDED_EPOCHS: u8 = 3;
 
+/// What the files of an instance say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredInstance {
+    pub(crate) number: InstanceNumber,
+    pub(crate) workers: u16,
+    pub(crate) commits_by_epochs: bool,
+}
+
+/// Returns what the files of an instance say of it; `None` for a database that is none of an instance.
+pub(crate) fn stored_instance(db: &Database) -> Result<Option<StoredInstance>> {
+    let notes = match db.open_table::<InstanceNote>() {
+        Err(Error::UnknownTable(_)) => return Ok(None),
+        opened => opened?,
+    };
+    let units = db.open_table::<UnitNote>()?;
+    let (note, unit) = db.read(|tx| Ok((notes.get(tx, 0)?, units.get(tx, 0)?)))?;
+    let (Some(note), Some(unit)) = (note, unit) else { return Ok(None) };
+    Ok(Some(StoredInstance {
+        number: InstanceNumber { instance: note.instance, instances: note.instances },
+        workers: note.workers,
+        commits_by_epochs: unit.unit != TRANSACTIONS,
+    }))
+}
+
 /// A part that was found prepared.
 pub(crate) struct FoundPart {
     pub(crate) id: DistributedId,
@@ -319,7 +343,8 @@ fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<
             && (found.instance, found.instances) != (instance, instances)
         {
             return Err(Error::rollback(format!(
-                "the files are of instance {} of {}: open them with as many, and not as instance {instance} of {instances}",
+                "the files are of instance {} of {}: open them with as many, and not as instance {instance} of {instances}; \
+                 `ensilo islands redistribute` copies tables to another number of instances",
                 found.instance, found.instances
             )));
         }
@@ -327,7 +352,8 @@ fn count_opening(db: &Database, number: InstanceNumber, workers: u16) -> Result<
             && found.workers != workers
         {
             return Err(Error::rollback(format!(
-                "the instance is stored with {} workers, and messages find their transactions by the worker: open it with as many, not with {workers}",
+                "the instance is stored with {} workers, and messages find their transactions by the worker: open it with as many, not with {workers}; \
+                 `ensilo islands redistribute` copies tables to instances with another number of workers",
                 found.workers
             )));
         }

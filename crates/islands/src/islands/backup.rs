@@ -61,7 +61,7 @@ impl<P: Program> Islands<P> {
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
         let made = self.copy_all(&target);
         if made.is_err() {
-            self.remove_copies(&target);
+            remove_copies(&target, self.instances() as u16);
         }
         unfinished.end().map_err(of_error)?;
         let copied = made?;
@@ -88,7 +88,7 @@ impl<P: Program> Islands<P> {
                 self.record_ends(target, &ends).map_err(|error| refused(&error.to_string()))?;
                 return Ok(copied);
             }
-            self.remove_copies(target);
+            remove_copies(target, self.instances() as u16);
         }
         Err(refused("instances have ended, or made checkpoints, meanwhile, again and again: try again"))
     }
@@ -99,15 +99,6 @@ impl<P: Program> Islands<P> {
             Some(_) => EpochRecord::open(target, ends.len())?.write(ends),
             None => Ok(()),
         }
-    }
-
-    /// Removes what was made of a copy.
-    fn remove_copies(&self, target: &Path) {
-        for instance in 0..self.instances() as u16 {
-            // What cannot be removed is in the way of the next one, which says so.
-            let _ = std::fs::remove_dir_all(directory_of(target, instance));
-        }
-        EpochRecord::remove(target);
     }
 
     /// Ends an epoch at each instance, while nothing is half decided, and returns their numbers when all are stored.
@@ -134,12 +125,22 @@ impl<P: Program> Islands<P> {
     }
 }
 
+/// Removes what was made of a copy of so many instances.
+pub(crate) fn remove_copies(target: &Path, instances: u16) {
+    for instance in 0..instances {
+        // What cannot be removed is in the way of the next one, which says so.
+        let _ = std::fs::remove_dir_all(directory_of(target, instance));
+    }
+    EpochRecord::remove(target);
+}
+
 /// A file that says that a copy is not finished. Who has made it owns the directory, and there is nothing else in it; where it is, nothing is opened.
-pub(super) struct Unfinished(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Unfinished(PathBuf);
 
 impl Unfinished {
     /// Begins a copy in a directory that is empty or missing.
-    fn begin(directory: &Path) -> io::Result<Self> {
+    pub(crate) fn begin(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
         let mark = Unfinished::path_in(directory);
         File::create_new(&mark)?.sync_all()?;
@@ -152,13 +153,14 @@ impl Unfinished {
         Ok(unfinished)
     }
 
-    fn end(self) -> io::Result<()> {
+    /// Ends the copy: it may be opened.
+    pub(crate) fn end(self) -> io::Result<()> {
         std::fs::remove_file(&self.0)?;
         self.0.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
     }
 
     /// Returns whether a directory has a copy that was not finished.
-    pub(super) fn is_in(directory: &Path) -> bool {
+    pub(crate) fn is_in(directory: &Path) -> bool {
         Unfinished::path_in(directory).exists()
     }
 

@@ -129,7 +129,10 @@ impl EpochRecord {
             return Err(problem(path, &format!("version {version} of it is not known here")));
         }
         if instances as usize != self.instances {
-            return Err(problem(path, &format!("it is of {instances} instances: open as many")));
+            let what = format!(
+                "it is of {instances} instances: open as many; `ensilo islands redistribute` copies tables to another number of instances"
+            );
+            return Err(problem(path, &what));
         }
         self.read_slots(path)
     }

@@ -3,20 +3,20 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-use ensilo::row::{IndexSchema, Key as _, KeyedRow, PrimaryKey, Schema};
+use ensilo::row::{IndexSchema, Key as _, KeyPart, KeyedRow, PrimaryKey, Schema};
 
 use super::error::IslandError;
 use super::partitioning::{AnyPartitioning, Partitioning};
 use super::program::TableProgram;
 use super::reader::IslandReader;
-use super::statement::{HaveTable, to_bytes};
+use super::statement::{HaveTable, from_bytes, to_bytes};
 use super::table::IslandTable;
 use super::transaction::IslandTransaction;
 use crate::instance::InstanceError;
 use crate::islands::{Attempts, Islands, IslandsOptions};
 
 /// Tables whose names begin so are those of the instances.
-const RESERVED: &str = "islands_";
+pub(super) const RESERVED: &str = "islands_";
 
 /// Several instances with typed tables, as one database. [`IslandsOptions::open_database`] opens it.
 ///
@@ -100,21 +100,22 @@ impl IslandDatabase {
         partitioning: Partitioning<T::Key>,
     ) -> Result<IslandTable<T>, IslandError> {
         let (schema, partitioning) = (T::schema(), partitioning.any);
-        let problem =
-            problem_of::<T>(schema, &partitioning).or_else(|| partitioning.problem(self.instances()));
-        if let Some(problem) = problem {
+        let problem = problem_of(schema, T::Key::PARTS, &partitioning);
+        if let Some(problem) = problem.or_else(|| partitioning.problem(self.instances())) {
             return Err(IslandError::Unfit(format!("table {}: {problem}", schema.name())));
         }
-        let mut encoded = Vec::new();
-        schema.encode(&mut encoded);
-        let request = to_bytes(&HaveTable { schema: encoded, partitioning: partitioning.clone() });
-        for instance in 0..self.instances() {
-            let had = self.islands.administer(instance, &request);
-            had.map_err(|refusal| match refusal.reason.may_pass() {
-                true => IslandError::Refused(refusal),
-                false => IslandError::Unfit(refusal.message),
-            })?;
-        }
+        have_table(&self.islands, schema, Some(&partitioning))?;
+        Ok(IslandTable::new(partitioning, self.instances(), self.number))
+    }
+
+    /// Opens the table that a row type describes with the partitioning that it is stored with: of a program that knows no partitioning, or does not know
+    /// the one that a [`Redistribution`](super::Redistribution) has chosen.
+    ///
+    /// # Errors
+    /// [`IslandError::Unfit`] when there is no such table, or not at every instance, since making it was interrupted; when it is stored with another
+    /// schema. [`IslandError::Refused`] when an instance has ended meanwhile: the same may succeed later.
+    pub fn stored_table<T: KeyedRow>(&self) -> Result<IslandTable<T>, IslandError> {
+        let partitioning = have_table(&self.islands, T::schema(), None)?;
         Ok(IslandTable::new(partitioning, self.instances(), self.number))
     }
 
@@ -198,15 +199,39 @@ fn retry<R>(mut attempt: impl FnMut(u64) -> Result<R, IslandError>) -> Result<R,
     }
 }
 
-/// Returns why rows of this type cannot be placed so.
-fn problem_of<T: KeyedRow>(schema: &Schema, partitioning: &AnyPartitioning) -> Option<String> {
+/// Has every instance have a table, with the partitioning that it is stored with if none is given; returns that.
+pub(super) fn have_table(
+    islands: &Islands<TableProgram>,
+    schema: &Schema,
+    partitioning: Option<&AnyPartitioning>,
+) -> Result<AnyPartitioning, IslandError> {
+    let mut encoded = Vec::new();
+    schema.encode(&mut encoded);
+    let request = to_bytes(&HaveTable { schema: encoded, partitioning: partitioning.cloned() });
+    let mut stored = Vec::new();
+    for instance in 0..islands.instances() as u16 {
+        let had = islands.administer(instance, &request);
+        stored = had.map_err(|refusal| match refusal.reason.may_pass() {
+            true => IslandError::Refused(refusal),
+            false => IslandError::Unfit(refusal.message),
+        })?;
+    }
+    Ok(from_bytes(&stored)?)
+}
+
+/// Returns why rows with such keys cannot be placed so.
+pub(super) fn problem_of(
+    schema: &Schema,
+    parts: &[KeyPart],
+    partitioning: &AnyPartitioning,
+) -> Option<String> {
     if schema.name().starts_with(RESERVED) {
         return Some(format!("names that begin with {RESERVED} are those of the instances' own tables"));
     }
     let PrimaryKey::Columns(key) = schema.primary_key() else {
         return Some("it has no primary key".to_owned());
     };
-    let placed_by = &key[..partitioning.columns(T::Key::PARTS)];
+    let placed_by = &key[..partitioning.columns(parts)];
     let lacks = |index: &&IndexSchema| {
         let has = |column| index.parts().iter().any(|part| part.column == column);
         index.is_unique() && !placed_by.iter().all(|part| has(part.column))

@@ -16,8 +16,8 @@ use super::statement::Range;
 
 /// Which instance has which rows of a table with the primary key `K`.
 ///
-/// It is stored with the table and stays as it is, as the number of instances does: to change either, rows are read from one database and written to
-/// another one.
+/// It is stored with the table and stays as it is, as the number of instances does. [`Redistribution`](super::Redistribution) copies the tables of a
+/// database that is closed to another one, with another partitioning or another number of instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partitioning<K> {
     pub(super) any: AnyPartitioning,
@@ -197,7 +197,7 @@ fn hash(bytes: &[u8], instances: u16) -> u16 {
 }
 
 /// Returns the beginning of a key that has these columns, if they are all there.
-fn first_columns<'k>(parts: &[KeyPart], key: &'k [u8]) -> Option<&'k [u8]> {
+pub(super) fn first_columns<'k>(parts: &[KeyPart], key: &'k [u8]) -> Option<&'k [u8]> {
     let mut rest = key;
     for part in parts {
         rest = rest.get(column_len(part, rest)?..)?;

@@ -12,6 +12,9 @@ use super::partitioning::AnyPartitioning;
 use super::statement::{Answer, EncodedRow, HaveTable, Range, Statement, Writing, from_bytes, to_bytes};
 use crate::instance::{InstanceNumber, Program};
 
+/// The table of an instance that says how its tables are placed.
+pub(super) const NOTES: &str = "islands_table";
+
 /// How the rows of a table are placed.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_table")]
@@ -61,17 +64,33 @@ impl Program for TableProgram {
     fn administer(&self, request: &[u8]) -> Result<Vec<u8>> {
         let HaveTable { schema, partitioning } = from_bytes(request)?;
         let schema = Schema::decode(&schema).map_err(|error| Error::rollback(error.to_string()))?;
+        let Some(partitioning) = partitioning else {
+            check_same(&self.db.schema(schema.name())?, &schema)?;
+            return self.stored_partitioning(schema.name()).map(|stored| to_bytes(&stored));
+        };
         match self.db.create_dynamic_table(schema.clone()) {
             Err(Error::TableExists(_)) => check_same(&self.db.schema(schema.name())?, &schema)?,
             created => drop(created?),
         }
         // Behind that: what cannot be made leaves nothing. A table has no rows before its partitioning is noted at every instance.
         self.note_partitioning(schema.name(), &partitioning)?;
-        Ok(Vec::new())
+        Ok(to_bytes(&partitioning))
     }
 }
 
 impl TableProgram {
+    /// Returns the partitionings of all tables, by their names.
+    pub(super) fn partitionings(&self) -> Result<Vec<(String, AnyPartitioning)>> {
+        let notes: Vec<(_, TableNote)> = self.db.read(|tx| self.notes.scan().collect(tx))?;
+        notes.into_iter().map(|(name, note)| Ok((name, from_bytes(&note.partitioning)?))).collect()
+    }
+
+    fn stored_partitioning(&self, table: &str) -> Result<AnyPartitioning> {
+        let note = self.db.transact(|tx| self.notes.get(tx, table.to_owned()))?;
+        let unknown = || Error::rollback(format!("table {table} has no partitioning"));
+        from_bytes(&note.ok_or_else(unknown)?.partitioning)
+    }
+
     fn note_partitioning(&self, table: &str, partitioning: &AnyPartitioning) -> Result<()> {
         let note = TableNote { name: table.to_owned(), partitioning: to_bytes(partitioning) };
         self.db.transact(|tx| match self.notes.get(tx, note.name.clone())? {

@@ -76,11 +76,13 @@ pub(super) enum Answer {
     Count(u64),
 }
 
-/// What is asked of an instance outside of transactions: to have a table with this schema and these rows of it, as it may have already.
+/// What is asked of an instance outside of transactions: to have a table with this schema and these rows of it, as it may have already. The answer is
+/// its partitioning.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HaveTable {
     pub(super) schema: Vec<u8>,
-    pub(super) partitioning: AnyPartitioning,
+    /// `None` for a table that is to be there, with whatever partitioning.
+    pub(super) partitioning: Option<AnyPartitioning>,
 }
 
 pub(super) fn to_bytes(message: &impl Serialize) -> Vec<u8> {
