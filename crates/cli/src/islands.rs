@@ -1,6 +1,7 @@
-//! `ensilo islands`: the machine's topology, where instances go on it, and how they talk to each other.
+//! `ensilo islands`: the machine's topology, where instances go on it, how they talk to each other, and how many there are.
 
 mod advise;
+mod redistribute;
 
 use std::error::Error;
 use std::os::fd::OwnedFd;
@@ -34,6 +35,8 @@ Examples:
       Two of the kinds, between processors of two sockets if there are; for programs.
   ensilo islands advise micro --update --multisite 20 --verify
       How many instances suit a workload, and whether that is so.
+  ensilo islands redistribute bank bank-of-4 --instances 4
+      The tables that a program has stored in bank, on four instances.
 
 Exit codes: 0 all is well; 1 it failed; 2 bad parameters.";
 
@@ -50,6 +53,8 @@ pub(crate) enum IslandsCommand {
     /// Measure what a workload costs, and recommend a size of islands for it
     #[command(subcommand)]
     Advise(advise::AdviseCommand),
+    /// Copy the tables of instances that are not open to another number of instances, or to other partitionings
+    Redistribute(redistribute::RedistributeArguments),
     /// The other process of `channels`: its standard input is the socket by which the two meet
     #[command(hide = true)]
     Answer(AnswerArguments),
@@ -133,6 +138,7 @@ pub(crate) fn run(command: &IslandsCommand) -> ExitCode {
         IslandsCommand::Plan(arguments) => show_plan(arguments),
         IslandsCommand::Channels(arguments) => measure_channels(arguments),
         IslandsCommand::Advise(command) => advise::run(command),
+        IslandsCommand::Redistribute(arguments) => redistribute::run(arguments),
         IslandsCommand::Answer(arguments) => answer(arguments),
     };
     done.map_or_else(failed, |()| ExitCode::SUCCESS)

@@ -46,7 +46,7 @@ enum Command {
     Figures(figures::FiguresCommand),
     /// Run Ensilo and other databases under the same workloads.
     Compare(Box<compare::Arguments>),
-    /// Look at a machine, and at where instances of a database would go on it.
+    /// Look at a machine and at where instances of a database would go on it, and change how many there are.
     #[command(subcommand)]
     Islands(islands::IslandsCommand),
     /// The process of an instance of `bench micro` or `bench tpcb`.

@@ -4,7 +4,10 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{TestDirectory, ensilo, expect_exit};
+use ensilo_islands::{Instances, IslandDatabase, IslandsOptions, Partitioning, Placement, Plan, Topology};
 
 #[test]
 fn a_machine_is_described_as_it_is_read() {
@@ -154,6 +157,61 @@ fn a_size_of_islands_is_recommended() {
     assert_eq!(sizes, ["24", "4", "1"], "{advice}");
     let both = [&["islands", "advise", "micro", "--verify"], &described[..]].concat();
     expect_exit(2, &both, &[]);
+}
+
+#[derive(ensilo::Row)]
+#[row(table = "account")]
+struct Account {
+    #[row(key)]
+    id: u32,
+    balance: i64,
+}
+
+fn open_accounts(directory: &Path, instances: usize) -> IslandDatabase {
+    let topology = Topology::of_this_machine().unwrap();
+    let plan = Plan::new(&topology, Instances::Count(instances), Placement::System);
+    IslandsOptions::new(plan).workers(1).directory(directory).open_database().unwrap()
+}
+
+#[test]
+fn tables_are_redistributed_over_another_number_of_instances() {
+    let place = TestDirectory::new("islands-redistribute");
+    let [one, three, two] = ["one", "three", "two"].map(|name| place.join(name));
+    let rows = 0..90;
+    {
+        let db = open_accounts(&one, 1);
+        let accounts = db.table::<Account>(Partitioning::hash()).unwrap();
+        db.transact(|tx| rows.clone().try_for_each(|id| accounts.insert(tx, &Account { id, balance: 1 })))
+            .unwrap();
+    }
+    let redistribute = ["islands", "redistribute", "--instances"];
+    let by_ranges = [&redistribute[..], &["3", "--partition", "account=ranges"]].concat();
+    let copied = expect_exit(0, &by_ranges, &[&one, &three]);
+    assert!(
+        copied.starts_with(
+            "table account: 90 rows, ranges with 2 beginnings; by instance: 30 30 30\n1 tables, 90 rows in "
+        ),
+        "{copied}"
+    );
+    assert!(
+        copied.ends_with(" s; instances: 3, workers of each: 1, unit of commit: transaction\n"),
+        "{copied}"
+    );
+    let hashed =
+        [&redistribute[..], &["2", "--partition", "account=hash:1", "--commit-unit", "transaction"]].concat();
+    expect_exit(0, &hashed, &[&three, &two]);
+    let db = open_accounts(&two, 2);
+    let accounts = db.table::<Account>(Partitioning::hash()).unwrap();
+    let all = db.read(|tx| accounts.scan().collect(tx)).unwrap();
+    assert!(all.iter().map(|account| (account.id, account.balance)).eq(rows.map(|id| (id, 1))));
+    let busy = expect_exit(1, &hashed, &[&two, &place.join("none")]);
+    assert!(busy.contains("the database is open in process"), "{busy}");
+    let taken = expect_exit(1, &hashed, &[&one, &three]);
+    assert!(taken.contains("not empty"), "{taken}");
+    for wrong in ["account=range", "account", "account=hash:0", "account=replicated:1"] {
+        expect_exit(2, &["islands", "redistribute", "--partition", wrong], &[&one, &place.join("none")]);
+    }
+    expect_exit(2, &[&redistribute[..], &["0"]].concat(), &[&one, &place.join("none")]);
 }
 
 #[test]
