@@ -106,5 +106,5 @@ pub use id::{DistributedId, OpenId, SiteId};
 pub use message::{Decision, Message, Refusal, RefusalReason, Vote};
 pub use request::{Outcome, Request};
 pub use site::{Io, Outbox, PART_BYTES_MAX, Site};
-pub use store::{Failed, OwnPart, PartStore, Participants, Refused, Voting};
+pub use store::{Decided, Failed, OwnPart, PartStore, Participants, Refused, RefusedOf, Voting};
 pub use window::WINDOW;

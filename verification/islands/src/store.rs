@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ensilo_islands::CommitUnit;
 use ensilo_islands::commit::{
-    DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason, Refused, SiteId,
-    Voting,
+    Decided, DistributedId, Failed, OpenId, OwnPart, PartStore, Participants, Refusal, RefusalReason,
+    Refused, SiteId, Voting,
 };
 
 use crate::fault::Fault;
@@ -341,7 +341,7 @@ impl PartStore for Store {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, Ticket), Refused<Ticket>> {
+    ) -> Result<Decided<Ticket>, Refused<Ticket>> {
         let sets = own.map(|own| self.execute(own.part)).unwrap_or_default();
         let is_unvalidated = sets.writes.is_empty() && self.fault == Some(Fault::OwnReadsUnvalidated);
         if !is_unvalidated {
@@ -353,7 +353,8 @@ impl PartStore for Store {
         if is_noted && self.fault != Some(Fault::DecisionUnrecorded) {
             self.write(Entry::Decided { id, participants: participants.writers.to_vec() });
         }
-        Ok((own.map(|own| own.part.to_vec()), self.ticket(TicketOf::Decided)))
+        let local = own.map(|own| own.part.to_vec());
+        Ok(Decided { local, ticket: self.ticket(TicketOf::Decided) })
     }
 
     fn forget(&mut self, id: DistributedId) {

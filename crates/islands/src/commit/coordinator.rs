@@ -12,7 +12,7 @@ use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
 use super::request::{Outcome, Request};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Failed, OwnPart, PartStore, Refused};
+use super::store::{Decided, Failed, OwnPart, PartStore, Refused, RefusedOf};
 use super::unstored::Unstored;
 use super::voted::Voted;
 
@@ -297,14 +297,14 @@ impl<S: PartStore> Coordinator<S> {
             return Stand::Stays;
         }
         match decide(io.store, id, own, voted) {
-            Ok((reply, ticket)) => {
+            Ok(Decided { local, ticket }) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
                 let Voted { writers: missing, replies, .. } = std::mem::take(voted);
                 if io.store.commits_by_epoch() {
                     tell_of_commit(io, &mut self.admission, (id, *is_admitted), &missing);
                 }
-                (*stage, *since) = (Stage::Deciding { local: reply, replies, missing }, io.now);
+                (*stage, *since) = (Stage::Deciding { local, replies, missing }, io.now);
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
@@ -408,7 +408,7 @@ impl<S: PartStore> Coordinator<S> {
         &mut self,
         io: &mut Io<'_, S, B>,
         id: DistributedId,
-        Refused { refusal, ticket }: Refused<S::Ticket>,
+        Refused { refusal, ticket }: RefusedOf<S>,
     ) {
         let Some(Coordinated { stage: Stage::Voting { mut missing, voted, .. }, is_admitted, .. }) =
             self.live.remove(&id)
@@ -440,13 +440,13 @@ impl<S: PartStore> Coordinator<S> {
     }
 }
 
-/// Makes the decision to commit, if the coordinator's own part can be carried out. Returns what that returns.
+/// Makes the decision to commit, if the coordinator's own part can be carried out.
 fn decide<S: PartStore>(
     store: &mut S,
     id: DistributedId,
     Own { open, part }: &Own,
     voted: &Voted,
-) -> Result<(Option<Vec<u8>>, S::Ticket), Refused<S::Ticket>> {
+) -> Result<Decided<S::Ticket>, RefusedOf<S>> {
     let own = part.as_deref().map(|part| OwnPart { open: *open, part, replies: &voted.replies });
     let attempts_max = if open.is_some() { 1 } else { DECISION_ATTEMPTS_MAX };
     let mut attempts = 1;

@@ -10,7 +10,7 @@ use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn};
 use super::site::{Io, Outbox};
-use super::store::{Failed, PartStore, Refused, Voting};
+use super::store::{Failed, PartStore, Refused, RefusedOf, Voting};
 use super::unstored::Unstored;
 use super::window::Window;
 
@@ -150,11 +150,12 @@ impl<S: PartStore> Participant<S> {
         new: NewPart<'_>,
         is_new: bool,
     ) -> Stand {
-        let NewPart { age, has_others, open, .. } = new;
-        match prepare(io.store, new) {
-            Ok((part, ticket)) => {
+        let NewPart { age, has_others, open, part } = new;
+        match io.store.prepare(age.id, open, part) {
+            Ok(Voting { prepared, reply, writes, ticket }) => {
                 self.ages.enter(age);
-                self.parts.insert(age.id, part);
+                let held = Held { prepared, writes, age };
+                self.parts.insert(age.id, Part::Preparing { held, reply });
                 self.unstored.add(ticket, age.id);
                 Stand::Ended
             }
@@ -180,7 +181,7 @@ impl<S: PartStore> Participant<S> {
         &mut self,
         io: &mut Io<'_, S, B>,
         id: DistributedId,
-        Refused { refusal, ticket }: Refused<S::Ticket>,
+        Refused { refusal, ticket }: RefusedOf<S>,
     ) -> Stand {
         match ticket {
             Some(ticket) => {
@@ -306,12 +307,4 @@ impl<S: PartStore> Participant<S> {
             }
         }
     }
-}
-
-fn prepare<S: PartStore>(
-    store: &mut S,
-    NewPart { age, open, part, .. }: NewPart<'_>,
-) -> Result<(Part<S::Prepared>, S::Ticket), Refused<S::Ticket>> {
-    let Voting { prepared, reply, writes, ticket } = store.prepare(age.id, open, part)?;
-    Ok((Part::Preparing { held: Held { prepared, writes, age }, reply }, ticket))
 }

@@ -18,6 +18,15 @@ pub struct Voting<P, T> {
     pub ticket: T,
 }
 
+/// A decision to commit that was made.
+#[derive(Debug)]
+pub struct Decided<T> {
+    /// What the coordinator's own part returns, if there is one.
+    pub local: Option<Vec<u8>>,
+    /// The decision may be told once this is stored.
+    pub ticket: T,
+}
+
 /// Why a part was not carried out, or not prepared.
 #[derive(Debug)]
 pub struct Refused<T> {
@@ -32,6 +41,9 @@ impl<T> From<Refusal> for Refused<T> {
         Refused { refusal, ticket: None }
     }
 }
+
+/// What a store refuses with.
+pub type RefusedOf<S> = Refused<<S as PartStore>::Ticket>;
 
 /// The coordinator's own part.
 #[derive(Copy, Clone, Debug)]
@@ -100,7 +112,7 @@ pub trait PartStore {
         id: DistributedId,
         open: Option<OpenId>,
         part: &[u8],
-    ) -> Result<Voting<Self::Prepared, Self::Ticket>, Refused<Self::Ticket>>;
+    ) -> Result<Voting<Self::Prepared, Self::Ticket>, RefusedOf<Self>>;
 
     /// Commits a prepared part, and has its note count no more, both or none.
     ///
@@ -113,8 +125,7 @@ pub trait PartStore {
 
     /// Carries out the coordinator's own part, if there is one, and commits it with the record of the decision to commit, which names those who have
     /// to hear of it, both or none. Where nobody else writes there is nothing to record. Where there are participants at all, what the part has read
-    /// is as it was while this is called, also if the part writes nothing: the participants have prepared theirs before. Returns what the part
-    /// returns.
+    /// is as it was while this is called, also if the part writes nothing: the participants have prepared theirs before.
     ///
     /// # Errors
     /// Why the part cannot be committed; nothing has changed, and an open transaction has ended.
@@ -123,7 +134,7 @@ pub trait PartStore {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, Self::Ticket), Refused<Self::Ticket>>;
+    ) -> Result<Decided<Self::Ticket>, RefusedOf<Self>>;
 
     /// Takes the record of a decision away. It may come back with a crash.
     fn forget(&mut self, id: DistributedId);

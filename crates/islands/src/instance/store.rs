@@ -14,8 +14,8 @@ use super::notes::{Found, FoundPart, Notes};
 use super::open::{Open, OpenTransactions};
 use super::program::Program;
 use crate::commit::{
-    DistributedId, Failed, OpenId, OwnPart, PART_BYTES_MAX, PartStore, Participants, Refusal, Refused,
-    SiteId, Voting,
+    Decided, DistributedId, Failed, OpenId, OwnPart, PART_BYTES_MAX, PartStore, Participants, Refusal,
+    Refused, SiteId, Voting,
 };
 
 /// Why an instance could not be opened.
@@ -434,10 +434,10 @@ impl<P: Program> PartStore for InstanceStore<P> {
         id: DistributedId,
         own: Option<OwnPart<'_>>,
         participants: Participants<'_>,
-    ) -> std::result::Result<(Option<Vec<u8>>, Storing), Refused<Storing>> {
+    ) -> std::result::Result<Decided<Storing>, Refused<Storing>> {
         let is_noted = self.keeping.notes().is_some() && !participants.writers.is_empty();
         let open = own.and_then(|own| own.open);
-        let (mut session, reply) = match own {
+        let (mut session, local) = match own {
             Some(OwnPart { part, replies, .. }) => {
                 let conclude = |program: &P, tx: &mut Transaction<'_>| program.conclude(tx, part, replies);
                 let carried_out = self.carry_out_or_take(open, conclude);
@@ -445,7 +445,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
                     carried_out.map_err(|refused| self.with_replies_of_others(refused))?;
                 (session, Some(reply))
             }
-            None if !is_noted => return Ok((None, self.storing_of_others())),
+            None if !is_noted => return Ok(Decided { local: None, ticket: self.storing_of_others() }),
             None => (self.begun().map_err(|error| refusal(&error))?, None),
         };
         let only_reads = !is_noted && !participants.is_empty() && !session.has_writes();
@@ -455,7 +455,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
             self.commit_decision(id, &mut session, participants)
         };
         self.put_back(open, session);
-        decided.map(|storing| (reply, storing)).map_err(|error| refusal(&error).into())
+        decided.map(|ticket| Decided { local, ticket }).map_err(|error| refusal(&error).into())
     }
 
     fn forget(&mut self, id: DistributedId) {

@@ -30,8 +30,8 @@ impl PartStore for NoRows {
         _: DistributedId,
         _: Option<OwnPart<'_>>,
         _: Participants<'_>,
-    ) -> Result<(Option<Vec<u8>>, ()), Refused<()>> {
-        Ok((None, ()))
+    ) -> Result<Decided<()>, Refused<()>> {
+        Ok(Decided { local: None, ticket: () })
     }
 
     fn forget(&mut self, _: DistributedId) {}

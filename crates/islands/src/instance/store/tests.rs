@@ -334,7 +334,7 @@ fn by_epochs_decisions_alone_wait() {
     for part in own.iter().map(Some).chain([None]) {
         let own = part.map(|part| OwnPart { open: None, part, replies: &[] });
         let participants = Participants { writers: &others, readers: &[] };
-        let (_, mut decided) = store.decide(id(2), own, participants).unwrap();
+        let mut decided = store.decide(id(2), own, participants).unwrap().ticket;
         assert_eq!(store.is_stored(&mut decided), Ok(false), "{part:?}");
         end_epoch(&member);
         assert_eq!(store.is_stored(&mut decided), Ok(true), "{part:?}");
