@@ -4,6 +4,7 @@ mod common;
 mod counters;
 pub(crate) mod islands;
 mod stock;
+mod tpcb;
 mod tpcc;
 mod tpcc_hybrid;
 mod tpce;
@@ -30,6 +31,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Workload {
+    /// A bank whose customers change their accounts: four tables, one transaction type (TPC-B 2.0)
+    Tpcb(tpcb::Arguments),
     /// Order entry: nine tables, five transaction types, twelve consistency conditions (TPC-C 5.11)
     Tpcc(tpcc::Arguments),
     /// Order entry beside a long transaction that reads much and writes little, CH-Q2* (ERMIA's TPC-C-hybrid)
@@ -44,8 +47,8 @@ enum Workload {
     Ycsb(ycsb::Arguments),
     /// Reads or updates of some rows on several instances, of which a share is distributed (the islands paper's microbenchmark)
     Micro(islands::MicroArguments),
-    /// A bank on several instances (TPC-B 2.0)
-    Tpcb(islands::TpcbArguments),
+    /// A bank on several instances, which share the branches (TPC-B 2.0)
+    TpcbIslands(islands::TpcbIslandsArguments),
     /// Order entry on several instances, which share the warehouses (TPC-C 5.11)
     TpccIslands(islands::TpccIslandsArguments),
     /// Reads and writes of single records on several instances, by a hash of their keys
@@ -57,6 +60,7 @@ enum Workload {
 /// Runs the workload and writes its report to stdout.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let (common, benchmark) = match &arguments.workload {
+        Workload::Tpcb(tpcb) => (&tpcb.common, Benchmark::Tpcb(tpcb.options())),
         Workload::Tpcc(tpcc) => (&tpcc.common, Benchmark::Tpcc(tpcc.options())),
         Workload::TpccHybrid(hybrid) => (&hybrid.common, Benchmark::TpccHybrid(hybrid.options())),
         Workload::Stock(stock) => (&stock.common, Benchmark::Stock(stock.options())),
@@ -64,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Workload::TpceHybrid(tpce) => (&tpce.common, Benchmark::Tpce(tpce.options())),
         Workload::Ycsb(ycsb) => (&ycsb.common, Benchmark::Ycsb(ycsb.options())),
         Workload::Micro(micro) => return islands::run_micro(micro),
-        Workload::Tpcb(tpcb) => return islands::run_tpcb(tpcb),
+        Workload::TpcbIslands(tpcb) => return islands::run_tpcb(tpcb),
         Workload::TpccIslands(tpcc) => return islands::run_tpcc(tpcc),
         Workload::YcsbIslands(ycsb) => return islands::run_ycsb(ycsb),
         Workload::Counters(counters) => return counters::run(counters),
@@ -72,9 +76,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let options = common.benchmark_options(&benchmark);
     let refused_here = match &arguments.workload {
         Workload::Tpcc(tpcc) => tpcc.refusal(),
-        Workload::TpccHybrid(_) | Workload::Stock(_) => None,
+        Workload::Tpcb(_) | Workload::TpccHybrid(_) | Workload::Stock(_) => None,
         Workload::Tpce(_) | Workload::TpceHybrid(_) | Workload::Ycsb(_) => None,
-        Workload::Micro(_) | Workload::Tpcb(_) | Workload::TpccIslands(_) => None,
+        Workload::Micro(_) | Workload::TpcbIslands(_) | Workload::TpccIslands(_) => None,
         Workload::YcsbIslands(_) | Workload::Counters(_) => None,
     };
     if let Some(why) = common.refusal().or(refused_here).or_else(|| refusal(&benchmark, &options)) {

@@ -49,7 +49,7 @@ enum Command {
     /// Look at a machine and at where instances of a database would go on it, and change how many there are.
     #[command(subcommand)]
     Islands(islands::IslandsCommand),
-    /// The process of an instance of `bench micro` or `bench tpcb`.
+    /// The process of an instance of `bench micro` or `bench tpcb-islands`.
     #[command(hide = true)]
     Instance(bench::InstanceArguments),
     /// Look into the log of a database.

@@ -14,6 +14,7 @@ use common::{ensilo, text};
 const SMALL_TPCC: [&str; 6] = ["bench", "tpcc", "--items", "200", "--customers", "30"];
 const SMALL_HYBRID: [&str; 6] = ["bench", "tpcc-hybrid", "--items", "200", "--customers", "30"];
 const SMALL_STOCK: [&str; 4] = ["bench", "stock", "--items", "500"];
+const SMALL_TPCB: [&str; 4] = ["bench", "tpcb", "--accounts", "500"];
 const SMALL_YCSB: [&str; 4] = ["bench", "ycsb", "--records", "1000"];
 /// The sizes of a TPC-E database that loads in a moment.
 const SMALL_TPCE: [&str; 10] = [
@@ -158,6 +159,19 @@ fn reads_and_updates_of_stocks_run_on_every_engine() {
 }
 
 #[test]
+fn a_bank_runs_on_every_engine() {
+    let not_waiting = (&["--engine", "2pl-no-wait"][..], "2pl", "serializable");
+    for (options, engine, isolation) in ENGINES.into_iter().chain([not_waiting]) {
+        let json = json_of(&[&SMALL_TPCB, &SHORT, &MODEST, &["--memory", "--branches", "3"], options]);
+        assert_common_fields(&json, "tpcb");
+        assert_eq!((json["engine"].as_str(), json["isolation"].as_str()), (Some(engine), Some(isolation)));
+        assert_eq!(json["consistency_checks"], 6);
+        assert_eq!(json["parameters"]["branches"], 3);
+        assert_eq!(json["parameters"]["remote_account_percent"], 15.0);
+    }
+}
+
+#[test]
 fn what_is_logged_can_be_chosen() {
     let bytes = |records: &str| {
         let json = json_of(&[&SMALL_TPCC, &SHORT, &MODEST, &["--log-records", records, "--no-checkpoints"]]);
@@ -196,6 +210,12 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["tpcc-hybrid", "--memory", "--system", "split"], "tpcc-hybrid"),
         (&["tpcc-hybrid", "--memory", "--supplier-percent", "0"], "1..=100"),
         (&["tpcc-hybrid", "--memory", "--isolation", "snapshot"], "--engine ermia"),
+        (&["tpcb", "--memory", "--system", "key-value"], "does not run tpcb"),
+        (&["tpcb", "--log-records", "full"], "--log-records full"),
+        (&["tpcb", "--memory", "--remote-account-percent", "101"], "0..=100"),
+        (&["tpcb", "--memory", "--islands", "2"], "ensilo bench tpcb-islands"),
+        (&["tpcb", "--memory", "--multisite", "20"], "--multisite"),
+        (&["tpcb-islands", "--engine", "2pl"], "--engine"),
         (&["stock", "--memory", "--system", "key-value"], "stock"),
         (&["stock", "--log-records", "full"], "--log-records full"),
         (&["stock", "--memory", "--write-percent", "101"], "0..=100"),
@@ -257,12 +277,14 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
     let tpce: &[&[&str]] = &[&["bench", "tpce"], &SMALL_TPCE];
     let ycsb: &[&[&str]] = &[&SMALL_YCSB, &["--mix", "read=30,rmw=50,insert=20"]];
     let hybrid: &[&[&str]] = &[&SMALL_HYBRID, &["--suppliers", "50", "--engine", "ermia"]];
+    let bank: &[&[&str]] = &[&SMALL_TPCB, &["--engine", "2pl"]];
     let stock: &[&[&str]] = &[&SMALL_STOCK, &["--reads", "20", "--write-percent", "50"]];
     for (workload, counted) in [
         (tpcc, vec!["new_order", "payment", "delivery"]),
         (tpce, vec!["trade_order", "trade_result"]),
         (ycsb, vec!["rmw", "insert"]),
         (hybrid, vec!["new_order", "payment", "delivery"]),
+        (bank, vec!["account_update"]),
         (stock, vec!["read_update"]),
     ] {
         let json =
@@ -361,7 +383,8 @@ fn a_failure_of_the_database_is_reported() {
 
 #[test]
 fn help_shows_examples() {
-    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb", "micro", "tpcb", "tpcc-islands"] {
+    for workload in ["tpcc", "tpcc-hybrid", "stock", "ycsb", "micro", "tpcb", "tpcb-islands", "tpcc-islands"]
+    {
         let output = ensilo(&["bench", workload, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Examples:"), "{workload}");
@@ -402,7 +425,17 @@ fn an_interrupt_ends_the_run_with_its_results() {
 #[test]
 fn an_interrupt_ends_instances_and_leaves_no_files() {
     let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
-        .args(["bench", "tpcb", "--islands", "2", "--accounts", "1000", "--durable", "--seconds", "60"])
+        .args([
+            "bench",
+            "tpcb-islands",
+            "--islands",
+            "2",
+            "--accounts",
+            "1000",
+            "--durable",
+            "--seconds",
+            "60",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

@@ -78,9 +78,9 @@ const RUNS: [&str; 11] = [
     "micro --islands 2 --multisite 50 --update",
     "micro --islands 3 --threads --channel unix --multisite 100 --placement system",
     "micro --islands 2 --multisite 100 --rows 1000 --times",
-    "tpcb --islands 2 --accounts 1000 --channel pipe",
-    "tpcb --islands 2 --accounts 1000 --durable --width 8",
-    "tpcb --islands 1 --workers 2 --accounts 1000",
+    "tpcb-islands --islands 2 --accounts 1000 --channel pipe",
+    "tpcb-islands --islands 2 --accounts 1000 --durable --width 8",
+    "tpcb-islands --islands 1 --workers 2 --accounts 1000",
     "tpcc-islands --islands 2 --items 100 --customers 10",
     "tpcc-islands --islands 2 --warehouses 5 --items 100 --customers 10 --multisite 100 --durable --width 8",
     "ycsb-islands --islands 2 --records 1000 --mix rmw=50,insert=50 --multisite 50",
@@ -106,7 +106,7 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
         let few = expect_exit(2, &[&["bench"], &words[..]].concat(), &[]);
         assert!(few.contains("fewer islands or more rows"), "{few}");
     }
-    expect_exit(2, &["bench", "tpcb", "--multisite", "101"], &[]);
+    expect_exit(2, &["bench", "tpcb-islands", "--multisite", "101"], &[]);
     let alone = expect_exit(1, &["instance", "micro"], &[]);
     assert!(alone.contains("ensilo bench"), "{alone}");
 }

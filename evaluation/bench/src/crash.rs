@@ -36,6 +36,7 @@ use crate::place::TemporaryDirectory;
 use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
 use crate::stock::StockTable;
 use crate::systems::System;
+use crate::tpcb::Tpcb;
 use crate::tpcc::{TpccOf, Whole};
 use crate::tpcc_hybrid::TpccHybrid;
 use crate::tpce::Tpce;
@@ -93,6 +94,10 @@ fn load_and_crash<E: Engine>(
     let crash = Crash { acknowledged: &acknowledged, end: &hand_on_and_die };
     let database: Database<E> = options.database.open(Some(&orders.directories))?;
     Ok(match benchmark {
+        Benchmark::Tpcb(tpcb) => {
+            let tpcb = Tpcb::load(tpcb.clone(), database, view, interrupt)?;
+            run_until_crash(&tpcb, &options.run, view, interrupt, &crash)
+        }
         Benchmark::Tpcc(tpcc) => {
             let tpcc = TpccOf::<Whole<E>>::load(tpcc.clone(), database, view, interrupt)?;
             run_until_crash(&tpcc, &options.run, view, interrupt, &crash)
@@ -183,6 +188,10 @@ fn recover_and_check<E: Engine>(
 ) -> Result<Run, Failure> {
     let recovered = recover::<E>(database, &orders.directories, view)?;
     match benchmark {
+        Benchmark::Tpcb(tpcb) => {
+            let tpcb = Tpcb::open(tpcb.clone(), recovered.database.clone())?;
+            check(&tpcb, recovered, result, orders, options, view)
+        }
         Benchmark::Tpcc(tpcc) => {
             let tpcc = TpccOf::<Whole<E>>::open(tpcc.clone(), recovered.database.clone())?;
             check(&tpcc, recovered, result, orders, options, view)

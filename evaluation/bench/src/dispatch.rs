@@ -13,6 +13,7 @@ use crate::options::{Benchmark, BenchmarkOptions, Run};
 use crate::report::CheckedRun;
 use crate::stock::{StockOptions, StockTable};
 use crate::systems::{LogRecords, System};
+use crate::tpcb::{Tpcb, TpcbOptions};
 use crate::tpcc::{Arrangement, FastIds, LockedPartitions, Split, TpccOf, TpccOptions, Whole};
 use crate::tpcc_hybrid::{HybridOptions, TpccHybrid};
 use crate::tpce::{Tpce, TpceOptions};
@@ -131,11 +132,23 @@ struct Loading<'a, V> {
 impl<V: Visitor> Loading<'_, V> {
     fn visit(&mut self, benchmark: &Benchmark) -> Result<V::Result, Failure> {
         match benchmark {
+            Benchmark::Tpcb(tpcb) => self.visit_tpcb(tpcb),
             Benchmark::Tpcc(tpcc) => self.visit_tpcc(tpcc),
             Benchmark::TpccHybrid(hybrid) => self.visit_hybrid(hybrid),
             Benchmark::Stock(stock) => self.visit_stock(stock),
             Benchmark::Tpce(tpce) => self.visit_tpce(tpce),
             Benchmark::Ycsb(ycsb) => self.visit_ycsb(ycsb),
+        }
+    }
+
+    fn visit_tpcb(&mut self, tpcb: &TpcbOptions) -> Result<V::Result, Failure> {
+        match self.system {
+            System::Ensilo => self.tpcb::<Silo>(tpcb),
+            System::Ermia => self.tpcb::<Ermia>(tpcb),
+            System::ErmiaSnapshot => self.tpcb::<Ermia<SnapshotIsolation>>(tpcb),
+            System::TwoPhaseLocking => self.tpcb::<TwoPhaseLocking>(tpcb),
+            System::TwoPhaseLockingNoWait => self.tpcb::<TwoPhaseLocking<NoWait>>(tpcb),
+            _ => self.refuse(),
         }
     }
 
@@ -227,6 +240,11 @@ impl<V: Visitor> Loading<'_, V> {
     /// The database of a system that cannot.
     fn in_memory<E: Engine>(&self) -> Result<Database<E>, Failure> {
         Ok(self.database.open_in_memory()?)
+    }
+
+    fn tpcb<E: Engine>(&mut self, options: &TpcbOptions) -> Result<V::Result, Failure> {
+        let tpcb = Tpcb::<E>::load(options.clone(), self.open()?, self.view, self.interrupt)?;
+        self.visitor.visit(&tpcb, self.view, self.interrupt)
     }
 
     fn tpcc<A: Arrangement>(

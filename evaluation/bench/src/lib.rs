@@ -1,11 +1,11 @@
-//! Workloads that measure Ensilo: TPC-C by itself and with a long transaction, its stocks alone, TPC-E, YCSB and transfers, and
-//! the driver that runs them.
+//! Workloads that measure Ensilo: TPC-B, TPC-C by itself and with a long transaction, its stocks alone, TPC-E, YCSB and transfers,
+//! and the driver that runs them.
 //!
 //! The workloads use the public API that every user has and nothing beneath it: what they measure is what a user gets.
 //! Each is checked for consistency after every run.
 //!
 //! - [`driver`]: warm-up, measurement, live view, latencies; knows workloads only by a trait.
-//! - [`tpcc`], [`tpcc_hybrid`], [`stock`], [`tpce`] and [`ycsb`]: the workloads of `ensilo bench`; [`transfer`], on any database that is a [`Peer`](peer::Peer).
+//! - [`tpcb`], [`tpcc`], [`tpcc_hybrid`], [`stock`], [`tpce`] and [`ycsb`]: the workloads of `ensilo bench`; [`transfer`], on any database that is a [`Peer`](peer::Peer).
 //! - [`System`]: what a workload can run on: the product, and what Silo's paper compares it with.
 //! - [`report`]: tables and JSON.
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod refusal;
 pub mod report;
 pub mod stock;
 mod systems;
+pub mod tpcb;
 pub mod tpcc;
 pub mod tpcc_hybrid;
 pub mod tpce;

@@ -9,6 +9,7 @@ use crate::place::StorageOptions;
 use crate::report::CheckedRun;
 use crate::stock::StockOptions;
 use crate::systems::{LogRecords, System};
+use crate::tpcb::TpcbOptions;
 use crate::tpcc::TpccOptions;
 use crate::tpcc_hybrid::HybridOptions;
 use crate::tpce::TpceOptions;
@@ -17,6 +18,8 @@ use crate::ycsb::YcsbOptions;
 /// Which workload, with its options.
 #[derive(Debug, Clone)]
 pub enum Benchmark {
+    /// TPC-B.
+    Tpcb(TpcbOptions),
     /// TPC-C.
     Tpcc(TpccOptions),
     /// TPC-C with CH-Q2*.
@@ -65,6 +68,7 @@ pub(crate) type Run = (&'static [&'static str], CheckedRun);
 impl Benchmark {
     pub(crate) fn name(&self) -> &'static str {
         match self {
+            Self::Tpcb(_) => "tpcb",
             Self::Tpcc(_) => "tpcc",
             Self::TpccHybrid(_) => "tpcc-hybrid",
             Self::Stock(_) => "stock",
@@ -75,6 +79,7 @@ impl Benchmark {
 
     pub(crate) fn parameters(&self, options: &BenchmarkOptions) -> serde_json::Value {
         let mut parameters = match self {
+            Self::Tpcb(tpcb) => tpcb.parameters(),
             Self::Tpcc(tpcc) => tpcc.parameters(),
             Self::TpccHybrid(hybrid) => hybrid.parameters(),
             Self::Stock(stock) => stock.parameters(),
@@ -105,6 +110,7 @@ impl Benchmark {
         /// A record, and versions of it that snapshots may see.
         const VERSIONS: u64 = 3;
         let (loaded, adding) = match self {
+            Self::Tpcb(tpcb) => (tpcb.loaded_bytes().saturating_mul(VERSIONS), 1.0),
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
             Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
             Self::Stock(stock) => (stock.loaded_bytes().saturating_mul(VERSIONS), 0.0),
@@ -123,6 +129,7 @@ impl Benchmark {
         const LOGGED_BYTES: f64 = 96e6;
         const LOG_BYTES_MAX: f64 = 8e9;
         let (loaded, writing) = match self {
+            Self::Tpcb(tpcb) => (tpcb.loaded_bytes(), 1.0),
             Self::Tpcc(tpcc) => (tpcc.loaded_bytes(), 1.0),
             Self::TpccHybrid(hybrid) => (hybrid.tpcc().loaded_bytes(), 1.0),
             Self::Stock(stock) => (stock.loaded_bytes(), stock.writing_share()),

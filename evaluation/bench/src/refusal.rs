@@ -27,11 +27,12 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
                 return Some("there are fewer --warehouses than --partitions".to_owned());
             }
         }
-        Benchmark::TpccHybrid(_) | Benchmark::Stock(_) | Benchmark::Tpce(_) => {
+        Benchmark::Tpcb(_) | Benchmark::TpccHybrid(_) | Benchmark::Stock(_) | Benchmark::Tpce(_) => {
             if system != System::Ensilo && !system.has_other_engine() {
                 return Some(format!("{name} does not run {}, which compares engines", benchmark.name()));
             }
-            if system == System::TwoPhaseLockingNoWait && !matches!(benchmark, Benchmark::Stock(_)) {
+            let is_compiled_for_all = matches!(benchmark, Benchmark::Tpcb(_) | Benchmark::Stock(_));
+            if system == System::TwoPhaseLockingNoWait && !is_compiled_for_all {
                 let name_that_does = System::TwoPhaseLocking.name();
                 return Some(format!("{name} does not run {}, as {name_that_does} does", benchmark.name()));
             }

@@ -236,7 +236,7 @@ impl Workload for TpcbOptions {
     type Program = Tpcb;
 
     fn name(&self) -> &'static str {
-        "tpcb"
+        "tpcb-islands"
     }
 
     fn multisite_percent(&self) -> u8 {

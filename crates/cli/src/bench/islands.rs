@@ -1,4 +1,4 @@
-//! `ensilo bench micro`, `tpcb`, `tpcc-islands` and `ycsb-islands`: workloads on several instances.
+//! `ensilo bench micro`, `tpcb-islands`, `tpcc-islands` and `ycsb-islands`: workloads on several instances.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -95,11 +95,11 @@ Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad pa
 
 const TPCB_EXAMPLES: &str = "\
 Examples:
-  ensilo bench tpcb --islands core
+  ensilo bench tpcb-islands --islands core
       An instance and a branch for each core; 15 of a hundred transactions change a teller of another branch.
-  ensilo bench tpcb --islands 2 --branches 20 --durable --width 32
+  ensilo bench tpcb-islands --islands 2 --branches 20 --durable --width 32
       Every answer waits until it is stored; each worker has 32 transactions under way.
-  ensilo bench tpcb --islands 2 --branches 20 --durable --commit-unit epoch --width 512
+  ensilo bench tpcb-islands --islands 2 --branches 20 --durable --commit-unit epoch --width 512
       The same, but all transactions of some milliseconds are stored as one.
 
 Exit codes: 0 all is well; 1 it failed, or the rows are not consistent; 2 bad parameters; 130 it was interrupted.";
@@ -176,7 +176,7 @@ fn skew(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 #[command(after_help = TPCB_EXAMPLES)]
-pub(super) struct TpcbArguments {
+pub(super) struct TpcbIslandsArguments {
     #[command(flatten)]
     islands: IslandsArguments,
 
@@ -288,7 +288,7 @@ pub(crate) struct InstanceArguments {
 enum InstanceProgram {
     Micro,
     TimedMicro,
-    Tpcb,
+    TpcbIslands,
     TpccIslands,
     YcsbIslands,
 }
@@ -298,7 +298,7 @@ pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
     let ended = match arguments.program {
         InstanceProgram::Micro => run_if_instance::<Micro>(Database::options),
         InstanceProgram::TimedMicro => run_if_instance::<TimedMicro>(Database::options),
-        InstanceProgram::Tpcb => run_if_instance::<Tpcb>(Database::options),
+        InstanceProgram::TpcbIslands => run_if_instance::<Tpcb>(Database::options),
         InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(Database::options),
         InstanceProgram::YcsbIslands => run_if_instance::<YcsbIslands>(Database::options),
     };
@@ -365,7 +365,7 @@ pub(super) fn run_micro(MicroArguments { islands, workload, times }: &MicroArgum
     ran.map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
-pub(super) fn run_tpcb(TpcbArguments { islands, workload }: &TpcbArguments) -> ExitCode {
+pub(super) fn run_tpcb(TpcbIslandsArguments { islands, workload }: &TpcbIslandsArguments) -> ExitCode {
     run_workload(islands, |workers| workload.options(workers)).map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 

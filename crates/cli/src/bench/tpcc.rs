@@ -101,7 +101,7 @@ fn mix(text: &str) -> Result<Mix, MixError> {
     parse_mix(text)
 }
 
-fn share(text: &str) -> Result<Share, String> {
+pub(super) fn share(text: &str) -> Result<Share, String> {
     let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     Share::of_percent(percent).ok_or_else(|| "not in 0..=100".to_owned())
 }

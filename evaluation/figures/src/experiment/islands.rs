@@ -273,10 +273,10 @@ fn figure_22(sizes: &Sizes) -> Vec<Series> {
     };
     let (payment, order, tpcc) = (Some("payment=100"), Some("new_order=100"), "tpcc-islands");
     [
-        ("TPC-B, local, shared-everything", Division::Everything, "tpcb", None, Some(0)),
-        ("TPC-B, local, fine-grained", Division::Fine, "tpcb", None, Some(0)),
-        ("TPC-B, standard, shared-everything", Division::Everything, "tpcb", None, None),
-        ("TPC-B, standard, fine-grained", Division::Fine, "tpcb", None, None),
+        ("TPC-B, local, shared-everything", Division::Everything, "tpcb-islands", None, Some(0)),
+        ("TPC-B, local, fine-grained", Division::Fine, "tpcb-islands", None, Some(0)),
+        ("TPC-B, standard, shared-everything", Division::Everything, "tpcb-islands", None, None),
+        ("TPC-B, standard, fine-grained", Division::Fine, "tpcb-islands", None, None),
         ("Payment, local, shared-everything", Division::Everything, tpcc, payment, Some(0)),
         ("Payment, local, fine-grained", Division::Fine, tpcc, payment, Some(0)),
         ("Payment, standard, shared-everything", Division::Everything, tpcc, payment, None),
@@ -291,7 +291,9 @@ fn figure_22(sizes: &Sizes) -> Vec<Series> {
 }
 
 fn figure_23(sizes: &Sizes) -> Vec<Series> {
-    both(&percents(sizes), |division, percent| division.command(sizes, "tpcb").option("--multisite", percent))
+    both(&percents(sizes), |division, percent| {
+        division.command(sizes, "tpcb-islands").option("--multisite", percent)
+    })
 }
 
 fn figure_24(sizes: &Sizes) -> Vec<Series> {

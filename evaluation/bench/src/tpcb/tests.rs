@@ -1,0 +1,96 @@
+//! Runs on small banks.
+
+use std::time::Duration;
+
+use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
+use ensilo::{Engine, Silo};
+
+use super::schema::{AccountBalance, BranchBalance, TellerBalance};
+use super::{Tpcb, TpcbOptions};
+use crate::database::DatabaseOptions;
+use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+
+fn small(branches: u64) -> TpcbOptions {
+    TpcbOptions { branches, accounts: 700, ..TpcbOptions::new(3) }
+}
+
+fn loaded<E: Engine>(options: TpcbOptions, retries: Option<u32>) -> Tpcb<E> {
+    let database = DatabaseOptions {
+        epoch_interval: Some(Duration::from_millis(1)),
+        epochs_per_snapshot: Some(4),
+        retries,
+        ..DatabaseOptions::default()
+    };
+    let database = database.open(None).unwrap();
+    Tpcb::load(options, database, &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn run_for<E: Engine>(bank: &Tpcb<E>) -> RunResult {
+    let options = RunOptions {
+        workers: bank.options.workers,
+        warmup: Duration::from_millis(10),
+        measured: Duration::from_millis(100),
+        pin: false,
+    };
+    run(bank, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+fn check<E: Engine>(bank: &Tpcb<E>) -> Vec<Check> {
+    bank.check(&mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+const CHECKS: [&str; 6] =
+    ["row_count", "teller_sum", "history_sum", "teller_history", "account_sum", "history_count"];
+
+fn assert_all_sums_agree<E: Engine>() {
+    for (branches, retries) in [(1, None), (1, Some(0)), (3, None)] {
+        let bank = loaded::<E>(small(branches), retries);
+        assert!(run_for(&bank).measurements.committed() > 0);
+        let checks = check(&bank);
+        assert_eq!(checks.iter().map(|check| check.name).collect::<Vec<_>>(), CHECKS);
+        assert!(checks.iter().all(Check::passed), "{branches} branches, {retries:?}: {checks:?}");
+    }
+}
+
+#[test]
+fn branches_tellers_accounts_and_history_agree_on_any_engine() {
+    assert_all_sums_agree::<Silo>();
+    assert_all_sums_agree::<Ermia>();
+    assert_all_sums_agree::<Ermia<SnapshotIsolation>>();
+    assert_all_sums_agree::<TwoPhaseLocking>();
+    assert_all_sums_agree::<TwoPhaseLocking<NoWait>>();
+}
+
+#[test]
+fn the_history_shows_what_was_committed() {
+    let bank = loaded::<Silo>(small(2), None);
+    let mut session = bank.session(0);
+    let effects: u64 =
+        (0..40).map(|_| u64::from(session.run_one(0, &mut Aborts::default()).unwrap().effects)).sum();
+    assert_eq!((effects, bank.count_effects().unwrap()), (40, vec![40]));
+    // The session has not handed on what it has counted.
+    assert_eq!(failed(&bank), ["history_count"]);
+    session.finish();
+    assert_eq!(failed(&bank), [""; 0]);
+}
+
+fn failed<E: Engine>(bank: &Tpcb<E>) -> Vec<&'static str> {
+    check(bank).into_iter().filter(|check| !check.passed()).map(|check| check.name).collect()
+}
+
+#[test]
+fn an_amount_or_a_row_that_is_lost_is_noticed() {
+    let bank = loaded::<Silo>(small(2), None);
+    let tables = &bank.tables;
+    let db = &bank.database;
+    db.transact(|tx| tables.accounts.update(tx, 701, |row: &mut AccountBalance| row.balance += 1)).unwrap();
+    assert_eq!(failed(&bank), ["account_sum"]);
+    db.transact(|tx| tables.accounts.update(tx, 701, |row: &mut AccountBalance| row.balance -= 1)).unwrap();
+    db.transact(|tx| tables.tellers.update(tx, 11, |row: &mut TellerBalance| row.balance += 1)).unwrap();
+    assert_eq!(failed(&bank), ["teller_sum", "teller_history"]);
+    db.transact(|tx| tables.branches.update(tx, 1, |row: &mut BranchBalance| row.balance += 1)).unwrap();
+    assert_eq!(failed(&bank), ["history_sum", "teller_history"]);
+    db.transact(|tx| tables.accounts.delete(tx, 3)).unwrap();
+    assert_eq!(failed(&bank), ["row_count", "history_sum", "teller_history"]);
+}
