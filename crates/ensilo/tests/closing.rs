@@ -7,6 +7,8 @@ mod silo {
     type Engine = ensilo::Silo;
     type EngineWith<V> = ensilo::variants::Silo<V>;
 
+    const LOCKS: bool = false;
+
     mod every_engine;
 }
 
@@ -14,6 +16,18 @@ mod silo {
 mod ermia {
     type Engine = ensilo::ermia::Ermia;
     type EngineWith<I> = ensilo::ermia::Ermia<I>;
+
+    const LOCKS: bool = false;
+
+    mod every_engine;
+}
+
+#[path = "closing"]
+mod two_phase_locking {
+    type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
+    type EngineWith<L> = ensilo::two_phase_locking::TwoPhaseLocking<L>;
+
+    const LOCKS: bool = true;
 
     mod every_engine;
 }

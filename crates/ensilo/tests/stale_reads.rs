@@ -11,6 +11,9 @@ use std::thread;
 mod silo {
     type Engine = ensilo::Silo;
 
+    /// Whether a transaction locks what it reads, so that others cannot change it meanwhile.
+    const LOCKS: bool = false;
+
     /// How often a closure runs while so many others change between two of its reads what it reads: it does not see one moment.
     fn attempts_beside(changes: u32) -> u32 {
         changes + 1
@@ -25,7 +28,23 @@ mod silo {
 mod ermia {
     type Engine = ensilo::ermia::Ermia;
 
+    const LOCKS: bool = false;
+
     /// As the other one: the closure reads what was committed when it began, and it comes before the others.
+    fn attempts_beside(_changes: u32) -> u32 {
+        1
+    }
+
+    mod every_engine;
+}
+
+/// Two-phase locking, over which no reads are stale: who would make them so is refused.
+#[path = "stale_reads"]
+mod two_phase_locking {
+    type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
+
+    const LOCKS: bool = true;
+
     fn attempts_beside(_changes: u32) -> u32 {
         1
     }

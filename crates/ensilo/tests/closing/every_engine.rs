@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use ensilo::disk::Disk;
 use ensilo::ermia::{Isolation, Serializable};
+use ensilo::two_phase_locking::Locking;
 use ensilo::variants::{Failpoint, Variant};
 use ensilo::{Error, JobHandle, Options, Row, generic};
 use ensilo_test_disk::SimulatedDisk;
 
-use super::{Engine, EngineWith};
+use super::{Engine, EngineWith, LOCKS};
 
 type Database = generic::Database<Engine>;
 
@@ -202,9 +203,15 @@ static HAS_PANICKED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 struct Panics<const AT: usize>;
 
 impl<const AT: usize> Variant for Panics<AT> {
+    const VALIDATES: bool = !LOCKS;
+
     fn reached(place: Failpoint) {
         reached::<AT>(place);
     }
+}
+
+impl<const AT: usize> Locking for Panics<AT> {
+    const WAITS: bool = true;
 }
 
 impl<const AT: usize> Isolation for Panics<AT> {
