@@ -18,3 +18,10 @@ mod ermia {
 
     mod every_engine;
 }
+
+#[path = "loading"]
+mod two_phase_locking {
+    type Engine = super::held::HeldTwoPhaseLocking;
+
+    mod every_engine;
+}

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ensilo::disk::Disk;
 use ensilo::ermia::Ermia;
 use ensilo::generic::Database;
+use ensilo::two_phase_locking::TwoPhaseLocking;
 use ensilo::{ColumnType, Durability, Engine, Options, Order, Schema, Silo};
 use ensilo_test_disk::SimulatedDisk;
 
@@ -76,6 +77,7 @@ fn cost_of_opening<E: Engine>(tables: usize) -> (u64, Duration) {
 fn each_table_costs_an_opening_as_much_as_the_one_before() {
     each_table_costs_as_much::<Silo>();
     each_table_costs_as_much::<Ermia>();
+    each_table_costs_as_much::<TwoPhaseLocking>();
 }
 
 fn each_table_costs_as_much<E: Engine>() {

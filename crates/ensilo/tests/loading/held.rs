@@ -3,6 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ensilo::ermia::{Ermia, Isolation, Serializable};
+use ensilo::two_phase_locking::{Locking, TwoPhaseLocking};
 use ensilo::variants::{Failpoint, Silo, Variant};
 
 /// The product, but for the hold.
@@ -24,8 +25,25 @@ impl Isolation for Held {
     }
 }
 
+/// As [`Held`], of two-phase locking.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct HeldLocking;
+
+impl Variant for HeldLocking {
+    const VALIDATES: bool = false;
+
+    fn reached(place: Failpoint) {
+        wait_at(place);
+    }
+}
+
+impl Locking for HeldLocking {
+    const WAITS: bool = true;
+}
+
 pub(crate) type HeldSilo = Silo<Held>;
 pub(crate) type HeldErmia = Ermia<Held>;
+pub(crate) type HeldTwoPhaseLocking = TwoPhaseLocking<HeldLocking>;
 
 static IS_HELD: Mutex<bool> = Mutex::new(false);
 static RELEASED: Condvar = Condvar::new();
