@@ -16,11 +16,7 @@ mod submit;
 mod transfers;
 pub(super) mod unique_builds;
 
-use ensilo::generic;
-
+use super::conflicts::*;
 use super::opened::*;
-use super::{Engine, HookedEngine, SEES_LATER_COMMITS};
+use super::{HookedEngine, SEES_LATER_COMMITS};
 use crate::*;
-
-type Session = generic::Session<Engine>;
-type Transaction<'t> = generic::Transaction<'t, Engine>;

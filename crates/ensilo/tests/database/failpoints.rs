@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use ensilo::Engine;
 use ensilo::ermia::{Ermia, Isolation, Serializable};
+use ensilo::two_phase_locking::{Locking, TwoPhaseLocking};
 use ensilo::variants::{Failpoint, Fault, Silo, Variant};
 
 type Hook = Box<dyn FnMut(Failpoint)>;
@@ -29,6 +30,22 @@ impl Isolation for Hooked {
     fn reached(place: Failpoint) {
         call(place);
     }
+}
+
+/// As [`Hooked`], of two-phase locking.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct HookedLocking;
+
+impl Variant for HookedLocking {
+    const VALIDATES: bool = false;
+
+    fn reached(place: Failpoint) {
+        call(place);
+    }
+}
+
+impl Locking for HookedLocking {
+    const WAITS: bool = true;
 }
 
 /// As [`Hooked`], with rows that take the entries of others with them.
@@ -72,6 +89,7 @@ pub(crate) fn hook_once(place: Failpoint, times: u32, mut at_place: impl FnMut()
 /// The protocols that a test with hooks runs: the product, and one with a fault that the test has to see.
 pub(crate) type HookedSilo = Silo<Hooked>;
 pub(crate) type HookedErmia = Ermia<Hooked>;
+pub(crate) type HookedTwoPhaseLocking = TwoPhaseLocking<HookedLocking>;
 pub(crate) type FaultySilo = Silo<HookedAndFaulty>;
 
 const _: () = assert!(HookedSilo::FAULT.is_none() && FaultySilo::FAULT.is_some());

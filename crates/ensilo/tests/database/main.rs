@@ -17,7 +17,12 @@ mod silo {
     /// Whether a transaction sees what others commit after it has begun.
     pub(crate) const SEES_LATER_COMMITS: bool = true;
 
+    /// Whether a transaction locks what it reads and writes. Then nobody changes what it has read before it has ended: where others would have made
+    /// that stale, they are refused instead. Each test that makes a difference says which.
+    pub(crate) const LOCKS: bool = false;
+
     mod at_the_limit;
+    mod conflicts;
     mod every_engine;
     mod opened;
     mod prepared;
@@ -31,36 +36,55 @@ mod ermia {
     pub(crate) type HookedEngine = crate::failpoints::HookedErmia;
 
     pub(crate) const SEES_LATER_COMMITS: bool = false;
+    pub(crate) const LOCKS: bool = false;
 
+    mod conflicts;
     mod ermia_alone;
     mod every_engine;
     mod opened;
 }
 
-/// Two-phase locking. What is left out has transactions of one thread that are in conflict: one overwrites what another one has read and
-/// holds locked.
+/// Two-phase locking, of which older transactions wait for younger ones.
 #[path = "."]
 mod two_phase_locking {
-    use crate::*;
+    use ensilo::two_phase_locking::{TwoPhaseLocking, WaitDie};
+
+    pub(crate) type Engine = TwoPhaseLocking<WaitDie>;
+    pub(crate) type HookedEngine = crate::failpoints::HookedTwoPhaseLocking;
+
+    pub(crate) const SEES_LATER_COMMITS: bool = true;
+    pub(crate) const LOCKS: bool = true;
+
+    mod conflicts;
+    mod every_engine;
+    mod opened;
+    mod prepared;
+}
+
+/// Two-phase locking where nobody waits: what requests and sessions that meet locks have to do with. All else is the
+/// same code, and what every engine is asked for alone (`crates/2pl/tests`) is asked of both.
+#[path = "."]
+mod two_phase_locking_without_waits {
+    use conflicts::*;
     use opened::*;
 
-    type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
+    use crate::*;
+    use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 
-    #[path = "every_engine/collection.rs"]
-    mod collection;
-    #[path = "every_engine/dynamic.rs"]
-    mod dynamic;
+    pub(crate) type Engine = TwoPhaseLocking<NoWait>;
+
+    pub(crate) const LOCKS: bool = true;
+
+    mod conflicts;
     #[path = "every_engine/errors.rs"]
     mod errors;
-    #[path = "every_engine/live_changes.rs"]
-    mod live_changes;
-    #[path = "every_engine/memory.rs"]
-    mod memory;
     mod opened;
+    #[path = "every_engine/requests.rs"]
+    mod requests;
+    #[path = "every_engine/sessions.rs"]
+    mod sessions;
     #[path = "every_engine/snapshots.rs"]
     mod snapshots;
-    #[path = "every_engine/statements.rs"]
-    mod statements;
     #[path = "every_engine/submit.rs"]
     mod submit;
     #[path = "every_engine/transfers.rs"]

@@ -1,12 +1,15 @@
-//! Prepared transactions, over the engine that has them: they have voted to commit, and wait for the decision.
+//! Prepared transactions, over the engines that have them: they have voted to commit, and wait for the decision.
 
 use std::thread;
 
-use ensilo::{AbortReason, Error, Order, PreparedTransaction, Session};
+use ensilo::{AbortReason, Error, Order, generic};
 
+use super::conflicts::{Engine, Session, interfere};
 use super::every_engine::queues::{job, with_jobs};
 use super::opened::{Database, Table, with_accounts};
 use crate::{Account, Visits, account};
+
+type PreparedTransaction = generic::PreparedTransaction<Engine>;
 
 fn visits(db: &Database, accounts: &Table<Account>, id: u32) -> u32 {
     db.transact(|tx| accounts.get_columns(tx, id)).unwrap().map_or(0, |row: Visits| row.visits)
@@ -93,9 +96,9 @@ fn what_it_has_read_and_written_stays_until_the_decision() {
     let mut session = db.session().unwrap();
     let mut waiting = prepared(&mut session, &accounts, 0, 1);
     let reasons = [0, 1, 2].map(|id| {
-        let visit =
-            |tx: &mut ensilo::Transaction<'_>| accounts.update(tx, id, |row: &mut Visits| row.visits = 5);
-        match db.request().retries(0).transact(visit) {
+        let visited =
+            db.request().retries(0).transact(|tx| accounts.update(tx, id, |row: &mut Visits| row.visits = 5));
+        match visited {
             Err(Error::Aborted(abort)) => Some(abort.reason()),
             other => other.map(|_| None).unwrap(),
         }
@@ -109,9 +112,13 @@ fn what_it_has_read_and_written_stays_until_the_decision() {
 fn a_vote_to_abort_ends_the_transaction() {
     let (db, accounts) = with_accounts(2);
     let mut session = db.begin().unwrap();
-    accounts.get(&mut session, 0).unwrap();
     accounts.update(&mut session, 1, |row: &mut Visits| row.visits = 9).unwrap();
-    db.transact(|tx| accounts.update(tx, 0, |row: &mut Visits| row.visits += 1)).unwrap();
+    // A conflict that the closure looks away from.
+    let looks_away = session.with(|tx| {
+        _ = interfere(&db, &accounts, tx);
+        Ok(())
+    });
+    looks_away.unwrap();
     assert!(matches!(session.prepare(), Err(Error::Aborted(_))));
     assert!(!session.is_open());
     assert!(matches!(session.prepare(), Err(Error::NoTransaction)));

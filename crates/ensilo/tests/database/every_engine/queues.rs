@@ -388,6 +388,7 @@ fn dynamic_tables_are_queues_too() {
     assert!(!has_come(&mut arrivals));
     db.transact(|tx| table.update(tx, &[3u32.into()], &[("visits", 7u32.into())])).unwrap();
     assert!(has_come(&mut arrivals));
+    session.commit().unwrap();
     ["by_owner", "by_email"].iter().for_each(|index| check_index(&db, "account", index));
 }
 

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use ensilo::{Error, Order, Result, Text};
 
-use super::{Account, Database, Session, Table, Visits, account, with_accounts};
+use super::{
+    Account, Database, LOCKS, Session, Table, Visits, account, interfere, is_refused, with_accounts,
+};
 
 fn visit(db: &Database, accounts: &Table<Account>, id: u32) {
     db.transact(|tx| accounts.update(tx, id, |visits: &mut Visits| visits.visits += 1)).unwrap();
@@ -44,12 +46,15 @@ fn rolling_back_and_dropping_undo() {
     assert_eq!(db.transact(|tx| accounts.scan().count(tx)).unwrap(), 1);
 }
 
+/// A reader does not see it, or is refused where what was written is locked for reading too. A snapshot is never refused.
 #[test]
-fn a_row_of_an_open_session_is_no_conflict_for_a_reader() {
+fn a_row_of_an_open_session_is_shown_to_nobody() {
     let (db, accounts) = with_accounts(1);
     let mut session = db.begin().unwrap();
     accounts.insert(&mut session, &account(1)).unwrap();
-    assert_eq!(db.request().retries(0).transact(|tx| accounts.get(tx, 1)).unwrap(), None);
+    let read = db.request().retries(0).transact(|tx| accounts.get(tx, 1));
+    assert!(if LOCKS { is_refused(&read) } else { read.as_ref().is_ok_and(Option::is_none) }, "{read:?}");
+    assert_eq!(db.read_stale(|tx| accounts.get(tx, 1)).unwrap(), None);
     session.commit().unwrap();
 }
 
@@ -168,12 +173,14 @@ fn a_deadline_ends_what_goes_on_after_it() {
 
 #[test]
 fn an_open_transaction_stops_nobody_and_ends_after_the_database() {
-    let (db, accounts) = with_accounts(1);
+    let (db, accounts) = with_accounts(2);
     let mut open = db.begin().unwrap();
     accounts.get(&mut open, 0).unwrap();
     let before = db.statistics().unwrap().epochs.global_epoch;
+    // What it has read, where that is not locked.
+    let changed = u32::from(LOCKS);
     while db.statistics().unwrap().epochs.global_epoch < before + 10 {
-        visit(&db, &accounts, 0);
+        visit(&db, &accounts, changed);
     }
     assert!(db.statistics().unwrap().epochs.oldest_pin.unwrap() <= before);
     let mut idle = db.session().unwrap();
@@ -249,10 +256,9 @@ fn an_async_task_carries_a_session_over_an_await() {
 fn an_abort_that_a_closure_swallows_is_told_by_the_commit() {
     let (db, accounts) = with_accounts(2);
     let mut session = db.begin().unwrap();
-    accounts.get(&mut session, 0).unwrap();
-    visit(&db, &accounts, 0);
     let overtaken = session.with(|tx| {
-        let swallowed = accounts.update(tx, 0, |visits: &mut Visits| visits.visits = 9);
+        let swallowed = interfere(&db, &accounts, tx)
+            .and_then(|found| found.update(tx, |visits: &mut Visits| visits.visits = 9));
         let again = accounts.update(tx, 0, |visits: &mut Visits| visits.visits = 9);
         Ok(swallowed.is_err() || again.is_err())
     });

@@ -1,10 +1,13 @@
 //! Unique values that meet while a unique index is built: what each interleaving of the builder and a writer leaves.
 
+use std::sync::mpsc;
+use std::thread;
+
 use ensilo::generic::{Database, Table};
 use ensilo::variants::Failpoint;
 use ensilo::{Engine, Error, Options, Order, Result};
 
-use super::{Account, HookedEngine, Visits, account};
+use super::{Account, HookedEngine, LOCKS, Visits, account};
 use crate::failpoints::hook_once;
 
 /// Old rows have even ids below this. A transaction of the builder takes 128 of them at most.
@@ -42,6 +45,24 @@ fn build_and_meanwhile<E: Engine>(
     let (for_hook, accounts) = (db.clone(), accounts.clone());
     hook_once(place, times, move || meanwhile(&for_hook, &accounts));
     build(db)
+}
+
+/// Builds a unique index, and lets `write` run on another thread when the builder has read the old row and has not added its entry. The builder
+/// goes on when that is done, or where it has locked what it has read, meanwhile.
+fn build_and_write<E: Engine>(
+    database: &(Database<E>, Table<Account, E>),
+    write: fn(&Database<E>, &Table<Account, E>),
+) -> Result<()> {
+    let (hand_over, writers) = mpsc::channel();
+    let built = build_and_meanwhile(database, (Failpoint::IndexRowsRead, 3), move |db, accounts| {
+        let (db, accounts) = (db.clone(), accounts.clone());
+        let writer = thread::spawn(move || write(&db, &accounts));
+        if LOCKS { hand_over.send(writer).unwrap() } else { writer.join().unwrap() }
+    });
+    if LOCKS {
+        writers.recv().unwrap().join().unwrap();
+    }
+    built
 }
 
 fn insert<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32, visits: u32) -> Result<()> {
@@ -176,15 +197,17 @@ fn an_old_row_and_a_new_one_with_one_value_fail_the_build() {
 
 #[test]
 fn a_change_between_the_builders_read_and_commit_is_kept() {
-    // The builder has read the old row; its transaction meets the writers, is undone and runs again.
+    // The builder's transaction meets the writers, is undone and runs again; or the writers wait for it.
     let database = with_old_rows::<HookedEngine>();
-    build_and_meanwhile(&database, (Failpoint::IndexRowsRead, 3), |db, accounts| {
-        let (db, accounts) = (db.clone(), accounts.clone());
-        let writer = std::thread::spawn(move || {
-            insert(&db, &accounts, NEW, VALUE).unwrap();
-            delete(&db, &accounts, OLD);
-        });
-        writer.join().unwrap();
+    build_and_write(&database, |db, accounts| {
+        if LOCKS {
+            // The old row stays until the builder has committed: a new one with its value before that would be a duplicate.
+            delete(db, accounts, OLD);
+        }
+        insert(db, accounts, NEW, VALUE).unwrap();
+        if !LOCKS {
+            delete(db, accounts, OLD);
+        }
     })
     .unwrap();
     check(&database);
@@ -193,11 +216,7 @@ fn a_change_between_the_builders_read_and_commit_is_kept() {
 /// The builder has read the old row, and has not added its entry.
 pub(crate) fn the_old_row_changes_between_read_and_entry<E: Engine>() {
     let database = with_old_rows::<E>();
-    build_and_meanwhile(&database, (Failpoint::IndexRowsRead, 3), |db, accounts| {
-        let (db, accounts) = (db.clone(), accounts.clone());
-        std::thread::spawn(move || set_visits(&db, &accounts, OLD, VALUE + 1).unwrap()).join().unwrap();
-    })
-    .unwrap();
+    build_and_write(&database, |db, accounts| set_visits(db, accounts, OLD, VALUE + 1).unwrap()).unwrap();
     check(&database);
 }
 
