@@ -19,5 +19,5 @@ mod reopening;
 mod salvage;
 
 use super::opened::*;
-use super::{Engine, HookedEngine, READ_ATTEMPTS};
+use super::{Engine, HookedEngine, LOCKS, READ_ATTEMPTS};
 use crate::*;

@@ -17,11 +17,15 @@ mod silo {
     /// How often a closure that reads runs, while others change what it reads between its reads.
     pub(crate) const READ_ATTEMPTS: i64 = 3;
 
+    /// Whether a transaction locks what it reads, so that others cannot change it meanwhile.
+    pub(crate) const LOCKS: bool = false;
+
     mod every_engine;
+    mod in_order;
     mod log_records;
     mod memory_limit;
     mod opened;
-    mod silo_alone;
+    mod prepared;
 }
 
 /// ERMIA's engine.
@@ -32,9 +36,26 @@ mod ermia {
 
     /// As the other one: it reads what was committed when it began.
     pub(crate) const READ_ATTEMPTS: i64 = 1;
+    pub(crate) const LOCKS: bool = false;
 
     mod every_engine;
     mod opened;
+}
+
+/// Two-phase locking.
+#[path = "."]
+mod two_phase_locking {
+    pub(crate) type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
+    pub(crate) type HookedEngine = crate::failpoints::HookedTwoPhaseLocking;
+
+    /// Others are refused to change what it reads.
+    pub(crate) const READ_ATTEMPTS: i64 = 1;
+    pub(crate) const LOCKS: bool = true;
+
+    mod every_engine;
+    mod in_order;
+    mod opened;
+    mod prepared;
 }
 
 /// ERMIA's engine without the serial safety net: what its log, its checkpoints and its recovery have a part in.
@@ -46,6 +67,7 @@ mod ermia_snapshot_isolation {
     type Engine = ensilo::ermia::Ermia<ensilo::ermia::SnapshotIsolation>;
 
     const READ_ATTEMPTS: i64 = super::ermia::READ_ATTEMPTS;
+    const LOCKS: bool = super::ermia::LOCKS;
 
     #[path = "every_engine/checkpoints.rs"]
     mod checkpoints;
