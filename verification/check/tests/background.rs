@@ -23,10 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use delays::{Delayed, RemovesEntriesOfOthers, SkipsEntryCheck};
+use delays::{Delayed, DelayedLocking, RemovesEntriesOfOthers, SkipsEntryCheck};
 use ensilo::disk::Disk;
 use ensilo::ermia::{Ermia, Isolation};
 use ensilo::generic::Database;
+use ensilo::two_phase_locking::{Locking, TwoPhaseLocking};
 use ensilo::variants::{Silo, Variant};
 use ensilo::{Durability, Engine, Options};
 use ensilo_test_disk::SimulatedDisk;
@@ -157,6 +158,10 @@ impl<V: Variant> Ordered for Silo<V> {
     const PROGRAM_ORDER: bool = true;
 }
 
+impl<L: Locking> Ordered for TwoPhaseLocking<L> {
+    const PROGRAM_ORDER: bool = true;
+}
+
 /// A transaction may come before an earlier one of its own session.
 impl<I: Isolation> Ordered for Ermia<I> {
     const PROGRAM_ORDER: bool = false;
@@ -192,6 +197,11 @@ fn jobs_and_transactions_of_silo_leave_what_some_order_of_them_leaves() {
 #[test]
 fn jobs_and_transactions_of_ermia_leave_what_some_order_of_them_leaves() {
     leave_what_some_order_leaves::<Ermia<Delayed>>();
+}
+
+#[test]
+fn jobs_and_transactions_of_two_phase_locking_leave_what_some_order_of_them_leaves() {
+    leave_what_some_order_leaves::<TwoPhaseLocking<DelayedLocking>>();
 }
 
 /// The fault is seen within this time. Most rounds see it.

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use ensilo::ermia::{Isolation, Serializable};
+use ensilo::two_phase_locking::Locking;
 use ensilo::variants::{Failpoint, Fault, Variant};
 
 /// From which each thread makes its random numbers.
@@ -75,6 +76,23 @@ impl Isolation for Delayed {
     fn reached(place: Failpoint) {
         delay(place);
     }
+}
+
+/// As [`Delayed`], of two-phase locking.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct DelayedLocking;
+
+impl Variant for DelayedLocking {
+    const VALIDATES: bool = false;
+    const RECORDS_HISTORY: bool = true;
+
+    fn reached(place: Failpoint) {
+        delay(place);
+    }
+}
+
+impl Locking for DelayedLocking {
+    const WAITS: bool = true;
 }
 
 /// As [`Delayed`], of ERMIA's engine; entries of indexes are taken as they are, whatever the transaction sees of their rows.
