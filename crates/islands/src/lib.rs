@@ -7,6 +7,7 @@
 //!   has which rows, is up to it. It is for whoever wants the work to go to the rows: one message for all that a transaction does at an instance.
 //! - [`commit`]: two-phase commit, by which a transaction with parts at several instances happens at all of them or at none.
 //! - [`connect`]: the channels by which instances talk to each other.
+//! - [`advisor`]: which size of islands suits a machine and a workload, for example one that [was recorded](IslandDatabase::record).
 //!
 //! The number of instances, and of workers in each, stays the same for a database that is stored. [`Redistribution`] copies typed tables to another
 //! number of them, with the database closed; a [`Program`] reads its rows from one database and writes them to another one itself.
@@ -85,6 +86,8 @@ mod instance;
 mod islands;
 mod placement;
 #[cfg(not(loom))]
+mod recorded;
+#[cfg(not(loom))]
 mod round_trips;
 mod signal;
 #[cfg(not(loom))]
@@ -103,11 +106,13 @@ pub use islands::{
 };
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
+pub use recorded::{PartitionKey, RecordedAccess, RecordedError, RecordedTransactions};
+#[cfg(not(loom))]
 pub use round_trips::{RoundTrips, answer_all, measure_round_trips};
 #[cfg(not(loom))]
 pub use tables::{
     IslandDatabase, IslandError, IslandIndex, IslandRead, IslandReader, IslandScan, IslandTable,
-    IslandTransaction, Partitioning, Redistributed, RedistributedTable, Redistribution, RedistributionError,
-    RedistributionProgress, Repartitioning, TableProgram,
+    IslandTransaction, Partitioning, Recording, Redistributed, RedistributedTable, Redistribution,
+    RedistributionError, RedistributionProgress, Repartitioning, TableProgram,
 };
 pub use topology::{Core, CpuId, NodeId, Regular, Topology, TopologyError};

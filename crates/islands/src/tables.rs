@@ -9,6 +9,7 @@ mod index;
 mod partitioning;
 mod program;
 mod reader;
+mod recording;
 mod redistribution;
 mod scan;
 mod statement;
@@ -21,6 +22,7 @@ pub use index::IslandIndex;
 pub use partitioning::Partitioning;
 pub use program::TableProgram;
 pub use reader::{IslandRead, IslandReader};
+pub use recording::Recording;
 pub use redistribution::{
     Redistributed, RedistributedTable, Redistribution, RedistributionError, RedistributionProgress,
     Repartitioning,

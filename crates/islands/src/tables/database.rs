@@ -1,6 +1,7 @@
 //! Several instances with typed tables, as one database.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use ensilo::row::{IndexSchema, Key as _, KeyPart, KeyedRow, PrimaryKey, Schema};
@@ -9,6 +10,7 @@ use super::error::IslandError;
 use super::partitioning::{AnyPartitioning, Partitioning};
 use super::program::TableProgram;
 use super::reader::IslandReader;
+use super::recording::Recorder;
 use super::statement::{HaveTable, from_bytes, to_bytes};
 use super::table::IslandTable;
 use super::transaction::IslandTransaction;
@@ -59,6 +61,7 @@ pub struct IslandDatabase {
     islands: Islands<TableProgram>,
     next_home: AtomicU16,
     number: DatabaseNumber,
+    recorder: Arc<Recorder>,
 }
 
 /// Tells databases of one process apart.
@@ -76,7 +79,8 @@ impl IslandsOptions {
     pub fn open_database(self) -> Result<IslandDatabase, InstanceError> {
         // Relaxed: numbers that differ.
         let number = DatabaseNumber(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed));
-        Ok(IslandDatabase { islands: self.open()?, next_home: AtomicU16::new(0), number })
+        let recorder = Arc::default();
+        Ok(IslandDatabase { islands: self.open()?, next_home: AtomicU16::new(0), number, recorder })
     }
 }
 
@@ -175,7 +179,12 @@ impl IslandDatabase {
     }
 
     fn begin_since(&self, since: u64) -> IslandTransaction<'_> {
-        IslandTransaction::new(self.islands.begin_since(since), self.next_home(), self.number)
+        let recorded = self.recorder.transaction();
+        IslandTransaction::new(self.islands.begin_since(since), self.next_home(), self.number, recorded)
+    }
+
+    pub(super) fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
     }
 
     fn next_home(&self) -> u16 {

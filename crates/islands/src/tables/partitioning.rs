@@ -13,6 +13,7 @@ use ensilo::row::{Key, KeyBuf, KeyPart, KeyPrefix, Order};
 use serde::{Deserialize, Serialize};
 
 use super::statement::Range;
+use crate::recorded::PartitionKey;
 
 /// Which instance has which rows of a table with the primary key `K`.
 ///
@@ -173,6 +174,38 @@ impl AnyPartitioning {
             }
         }
     }
+
+    /// Returns the partition key of the row with this key; `None` if every instance has it.
+    pub(super) fn partition_key(&self, parts: &[KeyPart], key: &[u8]) -> Option<PartitionKey> {
+        match self {
+            AnyPartitioning::Replicated => None,
+            AnyPartitioning::Ranges { .. } => Some(PartitionKey::One(first_bytes(key, 0))),
+            AnyPartitioning::Hash { columns } => {
+                let first = first_columns(&parts[..usize::from(*columns)], key);
+                Some(first.map_or(PartitionKey::Everywhere, |first| PartitionKey::One(hash64(first))))
+            }
+        }
+    }
+
+    /// Returns the partition keys that stand for a range of the primary key, or of an index: of a range without gaps, those of its ends.
+    pub(super) fn partition_keys_of(&self, parts: &[KeyPart], range: &Range) -> Vec<PartitionKey> {
+        let (low, high) = (key_of(&range.low), key_of(&range.high));
+        match (self, low, high) {
+            (AnyPartitioning::Replicated, ..) => Vec::new(),
+            (AnyPartitioning::Ranges { .. }, Some(low), Some(high)) if range.index.is_none() => {
+                let last = if range.of_prefixes { 0xff } else { 0 };
+                vec![PartitionKey::One(first_bytes(low, 0)), PartitionKey::One(first_bytes(high, last))]
+            }
+            (AnyPartitioning::Hash { columns }, Some(low), Some(high)) if range.index.is_none() => {
+                let first = |key| first_columns(&parts[..usize::from(*columns)], key);
+                match (first(low), first(high)) {
+                    (Some(low), Some(high)) if low == high => vec![PartitionKey::One(hash64(low))],
+                    _ => vec![PartitionKey::Everywhere],
+                }
+            }
+            _ => vec![PartitionKey::Everywhere],
+        }
+    }
 }
 
 fn key_of(end: &Bound<Vec<u8>>) -> Option<&[u8]> {
@@ -193,7 +226,18 @@ fn last_of_prefix(from: &[Vec<u8>], prefix: &[u8]) -> u16 {
 }
 
 fn hash(bytes: &[u8], instances: u16) -> u16 {
-    (crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes) % u64::from(instances)) as u16
+    (hash64(bytes) % u64::from(instances)) as u16
+}
+
+fn hash64(bytes: &[u8]) -> u64 {
+    crc_fast::checksum(CrcAlgorithm::Crc64Nvme, bytes)
+}
+
+/// Returns the first eight bytes of a key as a number, so that numbers have the order of keys; a shorter one goes on with bytes of this value.
+fn first_bytes(key: &[u8], rest: u8) -> u64 {
+    let mut first = [rest; 8];
+    first.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(first)
 }
 
 /// Returns the beginning of a key that has these columns, if they are all there.
@@ -259,6 +303,30 @@ mod tests {
             prop_assert_eq!(found(4), Some(prefix(&(a, b, c, d))));
             prop_assert_eq!(found(5), Some(key.clone()));
             prop_assert_eq!(first_columns(Long::PARTS, &key[..key.len() - 1]), None);
+        }
+
+        #[test]
+        fn partition_keys_have_the_order_of_ranges_and_tell_hashed_rows_apart(a in any::<(u8, u32)>(), b in any::<(u8, u32)>()) {
+            let key = |partitioning: &Partitioning<(u8, u32)>, key| match partitioning.any.partition_key(<(u8, u32)>::PARTS, &encoded(key)) {
+                Some(PartitionKey::One(key)) => key,
+                other => panic!("{other:?}"),
+            };
+            let ranges = Partitioning::<(u8, u32)>::ranges(Vec::<(u8,)>::new());
+            prop_assert_eq!(key(&ranges, &a).cmp(&key(&ranges, &b)), a.cmp(&b));
+            let hashed = Partitioning::<(u8, u32)>::hash_of_first(1);
+            prop_assert_eq!(key(&hashed, &a) == key(&hashed, &b), a.0 == b.0);
+            let range = |low: &(u8, u32), high: &(u8, u32)| Range {
+                index: None,
+                low: Bound::Included(encoded(low)),
+                high: Bound::Included(encoded(high)),
+                of_prefixes: false,
+                is_reverse: false,
+                limit: 1,
+            };
+            let of_ends = [&a, &b].map(|end| PartitionKey::One(key(&ranges, end)));
+            prop_assert_eq!(ranges.any.partition_keys_of(<(u8, u32)>::PARTS, &range(&a, &b)), of_ends);
+            let of_hash = if a.0 == b.0 { PartitionKey::One(key(&hashed, &a)) } else { PartitionKey::Everywhere };
+            prop_assert_eq!(hashed.any.partition_keys_of(<(u8, u32)>::PARTS, &range(&a, &b)), [of_hash]);
         }
 
         #[test]

@@ -14,6 +14,7 @@ pub trait IslandRead: sealed::Sealed {}
 
 pub(super) mod sealed {
     use super::super::database::DatabaseNumber;
+    use super::super::recording::Accesses;
     use super::super::statement::{Answer, Statement};
     use crate::tables::IslandError;
 
@@ -27,6 +28,11 @@ pub(super) mod sealed {
 
         /// Has an instance answer a statement.
         fn ask(&mut self, instance: u16, statement: &Statement) -> Result<Answer, IslandError>;
+
+        /// Returns where its accesses are recorded, if they are.
+        fn recorded(&mut self) -> Option<&mut Accesses> {
+            None
+        }
     }
 }
 

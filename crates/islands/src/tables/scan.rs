@@ -58,6 +58,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     /// # Errors
     /// See [`IslandTable`].
     pub fn collect(self, tx: &mut impl IslandRead) -> Result<Vec<T>, IslandError> {
+        self.record(tx);
         let (first, last) = self.places(tx.home());
         let statement = Statement::Scan { table: self.table.name(), scan: self.range.clone() };
         let mut rows = Vec::new();
@@ -75,6 +76,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     /// # Errors
     /// See [`IslandTable`].
     pub fn count(self, tx: &mut impl IslandRead) -> Result<u64, IslandError> {
+        self.record(tx);
         let (first, last) = self.places(tx.home());
         let statement = Statement::Count { table: self.table.name(), scan: self.range.clone() };
         let mut count = 0;
@@ -93,6 +95,14 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     /// See [`IslandTable`].
     pub fn first(self, tx: &mut impl IslandRead) -> Result<Option<T>, IslandError> {
         Ok(self.limit(1).collect(tx)?.pop())
+    }
+
+    /// Records that the range is read, where the transaction is recorded.
+    fn record(&self, tx: &mut impl IslandRead) {
+        let (partitioning, _) = self.table.partitioning();
+        let Some(accesses) = tx.recorded() else { return };
+        let keys = partitioning.partition_keys_of(T::Key::PARTS, &self.range);
+        keys.into_iter().for_each(|key| accesses.add(key, false));
     }
 
     /// Returns the first and the last instance that is asked.

@@ -17,6 +17,7 @@ use super::scan::IslandScan;
 use super::statement::{Answer, EncodedRow, Statement, Writing};
 use super::transaction::IslandTransaction;
 use crate::commit::RefusalReason;
+use crate::recorded::PartitionKey;
 
 /// A table over several instances. [`IslandDatabase::table`](super::IslandDatabase::table) opens it.
 ///
@@ -61,6 +62,7 @@ impl<T: KeyedRow> IslandTable<T> {
     pub fn get_many(&self, tx: &mut impl IslandRead, keys: &[T::Key]) -> Result<Vec<Option<T>>, IslandError> {
         let mut rows: Vec<Option<T>> = keys.iter().map(|_| None).collect();
         let encoded: Vec<Vec<u8>> = keys.iter().map(encoded_key).collect();
+        self.record(tx, encoded.iter(), false);
         for (instance, numbers) in self.by_reader(tx.home(), &encoded) {
             let encoded = numbers.iter().map(|at| encoded[*at].clone()).collect();
             let answer = self.ask(tx, instance, &Statement::Get { table: self.name(), keys: encoded })?;
@@ -152,6 +154,7 @@ impl<T: KeyedRow> IslandTable<T> {
     ) -> Result<bool, IslandError> {
         let key = encoded_key(key.borrow());
         let statement = |key: &Vec<u8>| Statement::Delete { table: self.name(), keys: vec![key.clone()] };
+        self.record(tx, std::iter::once(&key), true);
         let mut deleted = None;
         for instance in self.writers(&key) {
             let Answer::Deleted(there) = self.ask(tx, instance, &statement(&key))? else {
@@ -210,6 +213,7 @@ impl<T: KeyedRow> IslandTable<T> {
                 by_instance.entry(instance).or_default().push(encoded.clone());
             }
         }
+        self.record(tx, by_instance.values().flatten().map(|(key, _)| key), true);
         for (number, (instance, of_instance)) in by_instance.into_iter().enumerate() {
             let answer =
                 self.ask(tx, instance, &Statement::Write { table: self.name(), how, rows: of_instance })?;
@@ -249,6 +253,19 @@ impl<T: KeyedRow> IslandTable<T> {
             Places::One(instance) => instance..=instance,
             Places::Several(first, last) => first..=last,
             Places::Everywhere => 0..=self.instances - 1,
+        }
+    }
+
+    /// Records accesses to the rows with these keys, where the transaction is recorded.
+    fn record<'k>(&self, tx: &mut impl IslandRead, keys: impl Iterator<Item = &'k Vec<u8>>, writes: bool) {
+        let Some(accesses) = tx.recorded() else { return };
+        for key in keys {
+            match self.partitioning.partition_key(T::Key::PARTS, key) {
+                Some(key) => accesses.add(key, writes),
+                None if writes => accesses.add(PartitionKey::Everywhere, true),
+                // It is read wherever the transaction is.
+                None => {}
+            }
         }
     }
 

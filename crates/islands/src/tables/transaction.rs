@@ -5,6 +5,7 @@ use super::error::IslandError;
 use super::program::TableProgram;
 use super::reader::IslandRead;
 use super::reader::sealed::Sealed;
+use super::recording::Accesses;
 use super::statement::{Answer, Statement, from_bytes, to_bytes};
 use crate::commit::{Outcome, Refusal, RefusalReason};
 use crate::islands::OpenTransaction;
@@ -24,11 +25,18 @@ pub struct IslandTransaction<'a> {
     /// Whether it has changed rows.
     writes: bool,
     database: DatabaseNumber,
+    /// Where its accesses are recorded, if they are.
+    recorded: Option<Box<Accesses>>,
 }
 
 impl<'a> IslandTransaction<'a> {
-    pub(super) fn new(open: OpenTransaction<'a, TableProgram>, home: u16, database: DatabaseNumber) -> Self {
-        IslandTransaction { open, home, given_up: None, writes: false, database }
+    pub(super) fn new(
+        open: OpenTransaction<'a, TableProgram>,
+        home: u16,
+        database: DatabaseNumber,
+        recorded: Option<Box<Accesses>>,
+    ) -> Self {
+        IslandTransaction { open, home, given_up: None, writes: false, database, recorded }
     }
 
     /// Commits, and returns when the transaction is stored, where instances are.
@@ -40,7 +48,10 @@ impl<'a> IslandTransaction<'a> {
             return Err(IslandError::Refused(refusal));
         }
         match self.open.commit() {
-            Outcome::Committed { .. } => Ok(()),
+            Outcome::Committed { .. } => {
+                self.recorded.iter().for_each(|accesses| accesses.commit());
+                Ok(())
+            }
             Outcome::Aborted(refusal) => Err(IslandError::Refused(refusal)),
             // There was nothing to be done: it can be done again.
             Outcome::Unknown(message) if !self.writes => {
@@ -82,5 +93,9 @@ impl Sealed for IslandTransaction<'_> {
         }
         self.writes |= statement.writes();
         Ok(from_bytes(&self.open.execute(instance, &to_bytes(statement))?)?)
+    }
+
+    fn recorded(&mut self) -> Option<&mut Accesses> {
+        self.recorded.as_deref_mut()
     }
 }

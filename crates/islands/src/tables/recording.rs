@@ -1,0 +1,253 @@
+//! Records the transactions of a database while they run, for the advisor.
+//!
+//! What is recorded of a transaction are the partition keys of the rows that it reads and writes: numbers that say which rows are at one instance
+//! together, whatever their table is. As long as nothing is recorded a transaction pays one load for this.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::database::IslandDatabase;
+use crate::recorded::{Line, PartitionKey, RecordedAccess};
+
+/// How many keys of a transaction are recorded; one with more counts as one with rows at every instance.
+const KEYS_MAX: usize = 1000;
+
+const HEADER: &str = "# Transactions over instances: the partition keys that each reads (r) and writes (w); * is at every instance.";
+
+/// What is recorded of a database, if anything is.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    is_on: AtomicBool,
+    current: Mutex<Option<Arc<Sink>>>,
+}
+
+/// The file of a recording.
+#[derive(Debug)]
+struct Sink {
+    path: PathBuf,
+    transactions_max: u64,
+    written: Mutex<Written>,
+}
+
+/// What was written to the file.
+#[derive(Debug)]
+struct Written {
+    file: BufWriter<File>,
+    transactions: u64,
+    /// The first error: nothing is written after it.
+    error: Option<io::Error>,
+}
+
+/// Transactions of an [`IslandDatabase`] that are being recorded, until this is [finished](Self::finish) or dropped. [`IslandDatabase::record`]
+/// begins it.
+#[derive(Debug)]
+#[must_use = "nothing is recorded any more when it is dropped"]
+pub struct Recording {
+    recorder: Arc<Recorder>,
+    sink: Arc<Sink>,
+}
+
+impl IslandDatabase {
+    /// Records the transactions that commit from now on in a new file, `transactions_max` of them at most, and goes on until the recording is
+    /// [finished](Recording::finish). `ensilo islands advise recorded FILE` says which size of islands suits them.
+    ///
+    /// Of each transaction the file has a line with the partition keys of its rows, such as `r 17 w 4`; see [`RecordedTransactions`]. Where a table
+    /// is placed by a hash, a key is the hash of the columns that place a row, as 64 bits, so rows of several tables that are at one instance
+    /// together have one key; where it is placed by ranges, a key is the first eight bytes of the row's primary key. A range has the keys of both
+    /// ends where rows are placed by ranges; otherwise it counts as rows at every instance, unless its rows are placed together. Keys of a
+    /// transaction beyond a thousand count so as well. Reads of replicated rows are left out, as are transactions without other rows, and what
+    /// [`read`](Self::read) and the [instances](Self::islands) themselves read.
+    ///
+    /// [`RecordedTransactions`]: crate::RecordedTransactions
+    ///
+    /// ```
+    /// # use ensilo::Row;
+    /// # use ensilo_islands::{Instances, IslandsOptions, Partitioning, Placement, Plan, RecordedTransactions, Topology};
+    /// # #[derive(Debug, PartialEq, Row)]
+    /// # #[row(table = "account")]
+    /// # struct Account {
+    /// #     #[row(key)]
+    /// #     id: u32,
+    /// #     balance: i64,
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let plan = Plan::new(&Topology::of_this_machine()?, Instances::Count(2), Placement::System);
+    /// # let db = IslandsOptions::new(plan).workers(1).open_database()?;
+    /// # let accounts = db.table::<Account>(Partitioning::hash())?;
+    /// # let file = std::env::temp_dir().join(format!("recorded-{}", std::process::id()));
+    /// let recording = db.record(&file, 100_000)?;
+    /// db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 100 }))?;
+    /// assert_eq!(recording.finish()?, 1);
+    /// assert_eq!(RecordedTransactions::from_file(&file)?.transactions().len(), 1);
+    /// # std::fs::remove_file(&file)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// With the name of the file, where it is there already or cannot be made; [`ErrorKind::ResourceBusy`] while another recording of this database
+    /// is not finished.
+    pub fn record(&self, file: impl AsRef<Path>, transactions_max: u64) -> io::Result<Recording> {
+        let recorder = Arc::clone(self.recorder());
+        let sink = recorder.begin(file.as_ref(), transactions_max)?;
+        Ok(Recording { recorder, sink })
+    }
+}
+
+impl Recording {
+    /// Returns how many transactions were recorded by now.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        lock(&self.sink.written).transactions
+    }
+
+    /// Ends the recording, and returns how many transactions the file has.
+    ///
+    /// # Errors
+    /// With the name of the file, when it could not be written, as a whole or from some transaction on: what is there is as far as it goes.
+    pub fn finish(self) -> io::Result<u64> {
+        self.recorder.end(&self.sink);
+        let mut written = lock(&self.sink.written);
+        let flushed = written.error.take().map_or_else(|| written.file.flush(), Err);
+        flushed.map_err(|error| named(&self.sink.path, &error))?;
+        Ok(written.transactions)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.recorder.end(&self.sink);
+    }
+}
+
+impl Recorder {
+    fn begin(&self, path: &Path, transactions_max: u64) -> io::Result<Arc<Sink>> {
+        let mut current = lock(&self.current);
+        if let Some(other) = &*current {
+            let message = format!("{} is being recorded: finish that first", other.path.display());
+            return Err(io::Error::new(ErrorKind::ResourceBusy, message));
+        }
+        let begin = |file| {
+            let mut file = BufWriter::new(file);
+            writeln!(file, "{HEADER}").map(|()| file)
+        };
+        let file = File::create_new(path).and_then(begin).map_err(|error| named(path, &error))?;
+        let written = Mutex::new(Written { file, transactions: 0, error: None });
+        let sink = Arc::new(Sink { path: path.to_owned(), transactions_max, written });
+        *current = Some(Arc::clone(&sink));
+        // Relaxed: transactions find the file by the lock.
+        self.is_on.store(transactions_max > 0, Ordering::Relaxed);
+        Ok(sink)
+    }
+
+    fn end(&self, sink: &Arc<Sink>) {
+        let mut current = lock(&self.current);
+        if is_same(&current, sink) {
+            *current = None;
+            // Relaxed: as in `begin`.
+            self.is_on.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Records nothing more into a file that has no room, or cannot be written.
+    fn pause(&self, sink: &Arc<Sink>) {
+        let current = lock(&self.current);
+        if is_same(&current, sink) {
+            // Relaxed: as in `begin`.
+            self.is_on.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins to record a transaction; `None` while nothing is recorded.
+    pub(super) fn transaction(self: &Arc<Self>) -> Option<Box<Accesses>> {
+        // Relaxed: a transaction that begins at the same time may be recorded or not.
+        if !self.is_on.load(Ordering::Relaxed) {
+            return None;
+        }
+        let sink = lock(&self.current).clone()?;
+        let recorder = Arc::clone(self);
+        Some(Box::new(Accesses { recorder, sink, all: Vec::new(), place: HashMap::new() }))
+    }
+}
+
+impl Sink {
+    /// Appends a transaction, and returns whether there is room for another one.
+    fn append(&self, accesses: &[RecordedAccess]) -> bool {
+        let mut written = lock(&self.written);
+        if written.error.is_some() || written.transactions >= self.transactions_max {
+            return false;
+        }
+        match writeln!(written.file, "{}", Line(accesses)) {
+            Ok(()) => written.transactions += 1,
+            Err(error) => written.error = Some(error),
+        }
+        written.error.is_none() && written.transactions < self.transactions_max
+    }
+}
+
+/// The accesses of a transaction that is being recorded.
+#[derive(Debug)]
+pub(super) struct Accesses {
+    recorder: Arc<Recorder>,
+    sink: Arc<Sink>,
+    all: Vec<RecordedAccess>,
+    /// Where each key is among them.
+    place: HashMap<PartitionKey, usize>,
+}
+
+impl Accesses {
+    pub(super) fn add(&mut self, key: PartitionKey, writes: bool) {
+        match self.place.get(&key) {
+            Some(at) => self.all[*at].writes |= writes,
+            None if self.all.len() >= KEYS_MAX && key != PartitionKey::Everywhere => {
+                self.add(PartitionKey::Everywhere, writes);
+            }
+            None => {
+                self.place.insert(key, self.all.len());
+                self.all.push(RecordedAccess { key, writes });
+            }
+        }
+    }
+
+    /// Writes them to the file: the transaction has committed.
+    pub(super) fn commit(&self) {
+        if !self.all.is_empty() && !self.sink.append(&self.all) {
+            self.recorder.pause(&self.sink);
+        }
+    }
+}
+
+fn is_same(current: &Option<Arc<Sink>>, sink: &Arc<Sink>) -> bool {
+    current.as_ref().is_some_and(|current| Arc::ptr_eq(current, sink))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_an_error_at_the_end() {
+        let (path, access) =
+            (PathBuf::from("/dev/full"), RecordedAccess { key: PartitionKey::One(1), writes: true });
+        let file = BufWriter::new(File::options().write(true).open(&path).unwrap());
+        let written = Mutex::new(Written { file, transactions: 0, error: None });
+        let sink = Arc::new(Sink { path, transactions_max: u64::MAX, written });
+        let recording = Recording { recorder: Arc::default(), sink: Arc::clone(&sink) };
+        let appended = (0..10_000).take_while(|_| sink.append(&[access])).count() as u64;
+        assert!(appended < 10_000 && recording.transactions() == appended, "{appended}");
+        assert!(!sink.append(&[access]), "nothing is written after an error");
+        let error = recording.finish().unwrap_err();
+        assert!(error.to_string().starts_with("/dev/full: "), "{error}");
+    }
+}
