@@ -125,38 +125,62 @@ fn a_report_on_instances_is_json_and_says_what_parts_take_where_they_are_timed()
     assert!(report["in_parts_us"].as_f64().is_some_and(|part| (0.0..all).contains(&part)), "{report}");
 }
 
+/// Whether two instances can be measured beside each other; otherwise the advisor says so.
+fn has_two_cores() -> bool {
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        return true;
+    }
+    let refused = expect_exit(1, &["islands", "advise", "tpcb"], &[]);
+    assert!(refused.contains("two cores"), "{refused}");
+    false
+}
+
+/// What is asked about, each for a size that is then verified.
+const ADVISED: [&str; 6] = [
+    "micro --rows 10000 --update --multisite 50",
+    "tpcb --accounts 1000",
+    "tpcc --items 100 --customers 10",
+    "ycsb --records 10000 --mix e --multisite 20 --operations 2 --channel unix",
+    "tpcb --branches 20 --accounts 100 --durable --width 16",
+    "ycsb --records 10000 --mix f --multisite 20 --width 64 --durable --commit-unit epoch",
+];
+
 #[test]
 fn a_size_of_islands_is_recommended() {
-    let time = ["--seconds", "0.05"];
-    let small = ["--rows", "10000", "--update", "--multisite", "50"];
-    let described = ["--machine", "quad-socket"];
-    if std::thread::available_parallelism().unwrap().get() < 2 {
-        let refused = expect_exit(1, &["islands", "advise", "tpcb"], &[]);
-        assert!(refused.contains("two cores"), "{refused}");
+    if !has_two_cores() {
         return;
     }
-    for workload in
-        [&["micro"][..], &["tpcb", "--accounts", "1000"], &["tpcc", "--items", "100", "--customers", "10"]]
-    {
-        let own = if workload[0] == "micro" { &small[..] } else { &[] };
+    let time = ["--seconds", "0.05"];
+    for advised in ADVISED {
+        let words: Vec<&str> = advised.split(' ').collect();
         let advice =
-            expect_exit(0, &[&["islands", "advise"], workload, own, &["--verify"], &time].concat(), &[]);
+            expect_exit(0, &[&["islands", "advise"], &words[..], &["--verify"], &time].concat(), &[]);
         assert_eq!(advice.matches("<- recommended").count(), 1, "{advice}");
         assert!(
             advice.contains("measured") && advice.contains("% of what the best one was measured with"),
             "{advice}"
         );
+        assert!(advice.starts_with("A message and its answer take "), "{advice}");
+        assert_eq!(advice.contains("To be stored takes"), advised.contains("--durable"), "{advice}");
     }
-    let advice =
-        expect_exit(0, &[&["islands", "advise", "micro"], &small[..], &described, &time].concat(), &[]);
+    let small = ["islands", "advise", "micro", "--rows", "10000", "--update", "--multisite", "50"];
+    let described = ["--machine", "quad-socket"];
+    let advice = expect_exit(0, &[&small[..], &described, &time].concat(), &[]);
     let sizes: Vec<&str> = advice
         .lines()
         .filter_map(|line| line.trim_start().split_once(" islands"))
         .map(|(size, _)| size)
         .collect();
     assert_eq!(sizes, ["24", "4", "1"], "{advice}");
+    assert!(!advice.contains("A message"), "messages here say nothing of another machine: {advice}");
+    let branches = ["islands", "advise", "tpcb", "--accounts", "100"];
+    let advice = expect_exit(0, &[&branches[..], &described, &time].concat(), &[]);
+    assert!(advice.contains("   24 islands"), "a branch for each of that machine's workers: {advice}");
     let both = [&["islands", "advise", "micro", "--verify"], &described[..]].concat();
     expect_exit(2, &both, &[]);
+    expect_exit(2, &["islands", "advise", "tpcb", "--commit-unit", "epoch"], &[]);
+    let few = expect_exit(1, &["islands", "advise", "micro", "--rows", "1"], &[]);
+    assert!(few.contains("fewer islands or more rows"), "{few}");
 }
 
 #[derive(ensilo::Row)]

@@ -6,7 +6,7 @@
 //! - [`Islands`]: the instances themselves. A [`Program`] says what the parts of transactions do at an instance; what a part is, and which instance
 //!   has which rows, is up to it. It is for whoever wants the work to go to the rows: one message for all that a transaction does at an instance.
 //! - [`commit`]: two-phase commit, by which a transaction with parts at several instances happens at all of them or at none.
-//! - [`connect`]: the channels by which instances talk to each other.
+//! - [`connect`]: the channels by which instances talk to each other; [`Latencies`]: how long messages take between the cores of this machine.
 //! - [`advisor`]: which size of islands suits a machine and a workload, for example one that [was recorded](IslandDatabase::record).
 //!
 //! The number of instances, and of workers in each, stays the same for a database that is stored. [`Redistribution`] copies typed tables to another
@@ -84,6 +84,8 @@ pub mod commit;
 mod instance;
 #[cfg(not(loom))]
 mod islands;
+#[cfg(not(loom))]
+mod latencies;
 mod placement;
 #[cfg(not(loom))]
 mod recorded;
@@ -104,6 +106,8 @@ pub use instance::{InstanceError, InstanceNumber, LoadReport, LoadTime, Program,
 pub use islands::{
     CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, run_if_instance,
 };
+#[cfg(not(loom))]
+pub use latencies::{ClassLatency, Closeness, Latencies, LatencyError, PairClass};
 pub use placement::{InstancePlace, Instances, Placement, Plan};
 #[cfg(not(loom))]
 pub use recorded::{PartitionKey, RecordedAccess, RecordedError, RecordedTransactions};

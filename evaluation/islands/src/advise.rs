@@ -1,9 +1,10 @@
-//! Measures what the transactions of a workload cost, for the advisor of `ensilo-islands`.
+//! Measures what the transactions of a workload cost, for the advisor of `ensilo-islands`, and how good its advice is.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ensilo_islands::advisor::Costs;
+use ensilo_bench::{TemporaryDirectory, temporary_root};
+use ensilo_islands::advisor::{Costs, Demand, Distances, Prediction, Storing, predict_all};
 use ensilo_islands::{ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology};
 
 use crate::run::{RunError, RunOptions, Workload, run};
@@ -23,7 +24,9 @@ pub struct MeasureOptions {
     pub program: Option<PathBuf>,
     /// How many transactions each worker has under way.
     pub width: usize,
-    /// How long each run is measured.
+    /// What is stored at all instances at once, in temporary directories; `None` in memory.
+    pub stored: Option<CommitUnit>,
+    /// How long each run is measured. What is stored runs as long before that, and what is in memory for a quarter.
     pub time: Duration,
 }
 
@@ -38,7 +41,115 @@ pub struct Layout {
     pub width: usize,
 }
 
+/// A machine that is to be advised about.
+#[derive(Debug)]
+pub struct Target<'a, W> {
+    /// Its cores.
+    pub topology: &'a Topology,
+    /// How far these are from each other.
+    pub distances: &'a Distances,
+    /// The workload as it is there: with as much of everything as that machine's workers need.
+    pub workload: &'a W,
+}
+
+/// What the advisor says of a workload, and what it is worth.
+#[derive(Clone, Debug)]
+pub struct Assessment {
+    /// What its transactions cost.
+    pub costs: Costs,
+    /// What is expected of each size, the smallest islands first.
+    pub predictions: Vec<Prediction>,
+    /// Transactions a second that each size was measured with, if it was.
+    pub measured: Option<Vec<f64>>,
+}
+
+impl Assessment {
+    /// Returns which of the predictions is the best one.
+    #[must_use]
+    pub fn recommended(&self) -> usize {
+        best_of(self.predictions.iter().map(|size| size.throughput))
+    }
+
+    /// Returns which of the sizes was measured to be the best one, and which share of its throughput the recommended one has; `None` where nothing
+    /// was measured.
+    #[must_use]
+    pub fn verified(&self) -> Option<(usize, f64)> {
+        let measured = self.measured.as_ref()?;
+        let best = best_of(measured.iter().copied());
+        Some((best, measured[self.recommended()] / measured[best]))
+    }
+}
+
+fn best_of(throughputs: impl Iterator<Item = f64>) -> usize {
+    throughputs.enumerate().max_by(|(_, first), (_, second)| first.total_cmp(second)).map_or(0, |(at, _)| at)
+}
+
 impl MeasureOptions {
+    /// Measures what the transactions of a workload cost here, and predicts the throughput of each size of islands on a machine. With `verify`, which
+    /// is for this machine, each size is run as well.
+    ///
+    /// # Errors
+    /// [`RunError`]; [`RunError::NoMultisite`] where the machine would have multisite transactions, and two instances here have none.
+    pub fn assess<W: Workload>(
+        &self,
+        workload: &W,
+        target: Target<'_, W>,
+        verify: bool,
+        mut progress: impl FnMut(&str),
+    ) -> Result<Assessment, RunError> {
+        let cores = target.topology.cores().len();
+        let sites = target.workload.sites_max(cores as u16);
+        if cores as u64 > sites {
+            return Err(RunError::TooManyWorkers { sites });
+        }
+        let costs = self.costs(workload, |what| progress(&format!("measuring {what}")))?;
+        let predictions = self.predict(workload, &costs, target)?;
+        let measured = if verify {
+            let verifying = |what: &str| progress(&format!("verifying {what}"));
+            Some(self.measure_all(workload, &predictions, verifying)?)
+        } else {
+            None
+        };
+        Ok(Assessment { costs, predictions, measured })
+    }
+
+    /// Predicts the throughput of each size, from what the transactions of a workload cost here.
+    fn predict<W: Workload>(
+        &self,
+        measured: &W,
+        costs: &Costs,
+        Target { topology, distances, workload }: Target<'_, W>,
+    ) -> Result<Vec<Prediction>, RunError> {
+        let multisite = f64::from(workload.multisite_percent()) / 100.0;
+        let demand = Demand { multisite, width: self.width };
+        let mut has_parts = false;
+        let spread = |instances| {
+            let spread = workload.spread(instances);
+            has_parts |= spread.others > 0.0;
+            spread
+        };
+        let predictions = predict_all(topology, costs, demand, distances, spread);
+        if multisite > 0.0 && has_parts && measured.with_multisite(100).spread(2).others == 0.0 {
+            return Err(RunError::NoMultisite);
+        }
+        Ok(predictions)
+    }
+
+    /// Returns the throughput of each size.
+    fn measure_all<W: Workload>(
+        &self,
+        workload: &W,
+        sizes: &[Prediction],
+        mut progress: impl FnMut(&str),
+    ) -> Result<Vec<f64>, RunError> {
+        let of_size = |size: &Prediction| {
+            let workers = (size.workers / size.instances) as u16;
+            let layout = Layout { instances: size.instances, workers, width: self.width };
+            self.throughput(workload, layout, &mut progress)
+        };
+        sizes.iter().map(of_size).collect()
+    }
+
     /// Runs a workload, and returns how many transactions commit in a second.
     ///
     /// # Errors
@@ -51,19 +162,24 @@ impl MeasureOptions {
     ) -> Result<f64, RunError> {
         let placement = Placement::Group;
         let arguments = vec!["instance".to_owned(), workload.program_name().to_owned()];
+        let directory = self.stored.map(|_| temporary_directory()).transpose()?;
+        let warmup = if self.stored.is_some() { self.time } else { self.time / 4 };
         let options = RunOptions {
             plan: Plan::new(&self.topology, Instances::Count(instances), placement),
             placement,
             workers,
             channel: self.channel,
             command: self.program.clone().map(|program| (program, arguments)),
-            directory: None,
-            unit: CommitUnit::Transaction,
+            directory: directory.as_ref().map(|directory| directory.path().to_owned()),
+            unit: self.stored.unwrap_or_default(),
             width,
-            time: LoadTime { warmup: self.time / 4, measured: self.time },
+            time: LoadTime { warmup, measured: self.time },
         };
+        let stored = self.stored.map_or("in memory".to_owned(), |unit| format!("stored by the {unit}"));
         let name = workload.name();
-        progress(&format!("{name}: {instances} instances, {workers} workers each, {width} at a time"));
+        progress(&format!(
+            "{name}: {instances} instances, {workers} workers each, {width} at a time, {stored}"
+        ));
         Ok(run(workload, options, |_| ())?.throughput)
     }
 
@@ -77,25 +193,99 @@ impl MeasureOptions {
         workload: &W,
         mut progress: impl FnMut(&str),
     ) -> Result<Costs, RunError> {
+        let in_memory = MeasureOptions { stored: None, ..self.clone() };
+        let times = in_memory.times(workload, [WIDTH_WITHOUT_WAIT, 1], &mut progress)?;
+        let [busy, waiting] = times.multisite.unwrap_or([times.local; 2]);
+        let (all_multisite, spread) = (workload.with_multisite(100), workload.with_multisite(100).spread(2));
+        let share = f64::from(all_multisite.multisite_percent()) / 100.0;
+        let for_each = |nanos: f64, count: f64| if count > 0.0 { (nanos / count).max(0.0) } else { 0.0 };
+        let others = (self.topology.cores().len() - 1) as f64;
+        let mut costs = Costs {
+            local: times.local,
+            sharing: ((times.shared - times.local) * (others + 1.0) / others).max(0.0),
+            part: for_each(busy - times.local, share * spread.others),
+            wait: for_each(waiting - busy, share * spread.distributed),
+            storing: Storing::default(),
+        };
+        if self.stored.is_some() {
+            let stored = self.times(workload, [self.width], progress)?;
+            costs.storing.at_one = (stored.shared - times.shared).max(0.0);
+            costs.storing.at_each = (stored.local - times.local).max(0.0);
+            if let Some([multisite]) = stored.multisite {
+                let in_memory = busy + (waiting - busy).max(0.0) / self.width as f64;
+                let beside = multisite - in_memory - costs.storing.at_each;
+                costs.storing.distributed = for_each(beside, share * spread.distributed);
+            }
+        }
+        Ok(costs)
+    }
+
+    /// Measures how many nanoseconds of a worker a transaction takes; multisite ones with several widths.
+    fn times<W: Workload, const WIDTHS: usize>(
+        &self,
+        workload: &W,
+        widths: [usize; WIDTHS],
+        mut progress: impl FnMut(&str),
+    ) -> Result<Times<WIDTHS>, RunError> {
         let cores = self.topology.cores().len();
         let mut nanos = |workload: &W, instances: usize, workers: u16, width: usize| {
             let layout = Layout { instances, workers, width };
-            let throughput = self.throughput(workload, layout, &mut progress)?;
+            // Where none has committed in this time, one may have at the best.
+            let throughput =
+                self.throughput(workload, layout, &mut progress)?.max(1.0 / self.time.as_secs_f64());
             Ok::<f64, RunError>(instances as f64 * f64::from(workers) * 1e9 / throughput)
         };
+        let (local, all_multisite) = (workload.with_multisite(0), workload.with_multisite(100));
         // All processors are busy in both, so that they differ in what is shared alone.
-        let local = nanos(&workload.with_multisite(0), cores, 1, self.width)?;
-        let shared = nanos(workload, 1, cores as u16, self.width)?;
-        let (all_multisite, spread) = (workload.with_multisite(100), workload.spread(2));
-        let busy = nanos(&all_multisite, 2, 1, WIDTH_WITHOUT_WAIT)?;
-        let waiting = nanos(&all_multisite, 2, 1, 1)?;
-        let share = f64::from(all_multisite.multisite_percent()) / 100.0;
-        let others = (cores - 1) as f64;
-        Ok(Costs {
-            local,
-            sharing: ((shared - local) * (others + 1.0) / others).max(0.0),
-            part: ((busy - local) / (share * spread.others)).max(0.0),
-            wait: ((waiting - busy) / (share * spread.distributed)).max(0.0),
-        })
+        let (local, shared) =
+            (nanos(&local, cores, 1, self.width)?, nanos(&local, 1, cores as u16, self.width)?);
+        let multisite = if all_multisite.spread(2).others > 0.0 {
+            let mut all = [0.0; WIDTHS];
+            for (time, width) in all.iter_mut().zip(widths) {
+                *time = nanos(&all_multisite, 2, 1, width)?;
+            }
+            Some(all)
+        } else {
+            None
+        };
+        Ok(Times { local, shared, multisite })
+    }
+}
+
+/// Nanoseconds of a worker for a transaction.
+struct Times<const WIDTHS: usize> {
+    /// A local one, with an instance for each core.
+    local: f64,
+    /// A local one, with one instance for all.
+    shared: f64,
+    /// Multisite ones over two instances with one worker each, by width; `None` where none is multisite there.
+    multisite: Option<[f64; WIDTHS]>,
+}
+
+fn temporary_directory() -> Result<TemporaryDirectory, RunError> {
+    let made = temporary_root().and_then(|root| TemporaryDirectory::new(&root));
+    made.map_err(|failure| RunError::Directory(failure.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assessment(predicted: [f64; 3], measured: Option<[f64; 3]>) -> Assessment {
+        let costs = Costs { local: 1.0, sharing: 0.0, part: 0.0, wait: 0.0, storing: Storing::default() };
+        let size = |throughput| Prediction { instances: 1, workers: 1, throughput };
+        Assessment {
+            costs,
+            predictions: predicted.map(size).to_vec(),
+            measured: measured.map(|measured| measured.to_vec()),
+        }
+    }
+
+    #[test]
+    fn an_advice_is_worth_what_the_recommended_size_reaches_of_the_best_measured_one() {
+        assert_eq!(assessment([1.0, 3.0, 2.0], None).verified(), None);
+        let verified = |measured| assessment([1.0, 3.0, 2.0], Some(measured)).verified();
+        assert_eq!(verified([10.0, 20.0, 5.0]), Some((1, 1.0)));
+        assert_eq!(verified([40.0, 20.0, 5.0]), Some((0, 0.5)));
     }
 }

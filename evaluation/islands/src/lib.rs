@@ -19,7 +19,7 @@ mod tpcb;
 mod tpcc;
 mod ycsb;
 
-pub use advise::{Layout, MeasureOptions};
+pub use advise::{Assessment, Layout, MeasureOptions, Target};
 pub use channels::{ChannelReport, ChannelRun};
 pub use counters::{CountersOptions, CountersReport, run_counters};
 pub use micro::{Micro, MicroOptions};

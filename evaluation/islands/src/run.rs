@@ -119,6 +119,10 @@ pub enum RunError {
     },
     /// A transaction that loads or sums up has failed.
     Refused(String),
+    /// No transaction is multisite over two instances, so what others would cost cannot be measured.
+    NoMultisite,
+    /// There is no directory for files: why not.
+    Directory(String),
     /// The workers could not make their transactions.
     Load(ensilo::Error),
     /// Some were refused that should not have been.
@@ -138,6 +142,10 @@ impl fmt::Display for RunError {
                 )
             }
             RunError::Refused(message) => write!(f, "an instance cannot be loaded or read: {message}"),
+            RunError::NoMultisite => f.write_str(
+                "no transaction has rows at both of two instances, so what those with rows at several of the described machine cost cannot be measured here",
+            ),
+            RunError::Directory(message) => f.write_str(message),
             RunError::Load(error) => write!(f, "the workers make no transactions: {error}"),
             RunError::Rejected(count) => write!(f, "{count} transactions were refused"),
             RunError::Inconsistent(what) => write!(f, "the rows are not consistent: {what}"),

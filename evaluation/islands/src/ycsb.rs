@@ -43,6 +43,7 @@ const READ: usize = 0;
 const UPDATE: usize = 1;
 const RMW: usize = 2;
 const INSERT: usize = 3;
+const SCAN: usize = 4;
 
 /// So many standard deviations are no chance.
 const SIGMAS: f64 = 6.0;
@@ -379,11 +380,12 @@ impl Workload for YcsbIslandsOptions {
     }
 
     fn spread(&self, instances: u16) -> Spread {
-        // A hash leaves nothing of the skew but the most frequent records.
+        // A hash leaves nothing of the skew but the most frequent records. A scan is everywhere.
         let own = 1.0 / f64::from(instances);
-        let is_part = 1.0 - (1.0 - own).powi(self.operations.into());
+        let of_one = if instances > 1 { 1.0 - self.mix.percent(SCAN) / 100.0 } else { 1.0 };
+        let is_part = 1.0 - ((1.0 - own) * of_one).powi(self.operations.into());
         Spread {
-            distributed: 1.0 - own.powi(self.operations.into()),
+            distributed: 1.0 - (own * of_one).powi(self.operations.into()),
             others: is_part * f64::from(instances - 1),
             hottest: own,
         }
@@ -487,6 +489,17 @@ mod tests {
             let remote = (0..1000).filter(|_| !source.next().remote.is_empty()).count();
             assert_eq!(remote > 0, multisite_percent > 0, "{remote} of 1000");
         }
+    }
+
+    #[test]
+    fn scans_of_multisite_transactions_are_everywhere() {
+        let spread = |shares, instances| options(shares).spread(instances);
+        let scans = spread([0.0, 0.0, 0.0, 0.0, 100.0], 4);
+        assert_eq!((scans.distributed, scans.others), (1.0, 3.0));
+        let reads = spread([100.0, 0.0, 0.0, 0.0, 0.0], 4);
+        assert_eq!((reads.distributed, reads.others), (0.75, 0.75));
+        let alone = spread([0.0, 0.0, 0.0, 0.0, 100.0], 1);
+        assert_eq!((alone.distributed, alone.others), (0.0, 0.0));
     }
 
     #[test]

@@ -247,7 +247,7 @@ pub(super) struct YcsbIslandsArguments {
 
 /// YCSB.
 #[derive(Debug, Args)]
-struct YcsbIslandsWorkload {
+pub(crate) struct YcsbIslandsWorkload {
     /// How many records of 100 bytes there are at all instances together
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=1_000_000_000))]
     records: u64,
@@ -342,7 +342,7 @@ impl TpccIslandsWorkload {
 }
 
 impl YcsbIslandsWorkload {
-    fn options(&self) -> YcsbIslandsOptions {
+    pub(crate) fn options(&self) -> YcsbIslandsOptions {
         YcsbIslandsOptions {
             records: self.records,
             mix: self.mix.shares.clone(),
