@@ -239,6 +239,47 @@ fn tables_are_redistributed_over_another_number_of_instances() {
 }
 
 #[test]
+fn a_size_of_islands_is_recommended_for_recorded_transactions() {
+    if !has_two_cores() {
+        return;
+    }
+    let directory = TestDirectory::new("islands-recorded");
+    let file = directory.join("recorded");
+    let lines = (0..500u64).map(|at| {
+        let key = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        match at % 10 {
+            0 => format!("w {key} w {}\n", key.wrapping_mul(3)),
+            1 => format!("r {key} r *\n"),
+            _ => format!("r {key} w {key}\n"),
+        }
+    });
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    let advise = ["islands", "advise", "recorded", "--seconds", "0.05"];
+    for options in
+        [&["--verify"][..], &["--verify", "--durable", "--width", "16"], &["--machine", "quad-socket"]]
+    {
+        let advice = expect_exit(0, &[&advise[..], options].concat(), &[&file]);
+        assert_eq!(advice.matches("<- recommended").count(), 1, "{advice}");
+    }
+    for (text, problem) in [
+        ("r 1 w 2\n# a comment\nr one\n", "line 3 is no transaction"),
+        ("# nothing\n\n", "no transaction is recorded there"),
+        ("r 1\n", "fewer islands or more rows"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = expect_exit(1, &advise, &[&file]);
+        assert!(refused.contains(problem), "{refused}");
+    }
+    // Keys in threes, which two instances do not part, but 24 do.
+    let threes = (0..96u64).step_by(3).map(|key| format!("w {key} w {} r {}\n", key + 1, key + 2));
+    std::fs::write(&file, threes.collect::<String>()).unwrap();
+    let unknown = expect_exit(1, &[&advise[..], &["--machine", "quad-socket"]].concat(), &[&file]);
+    assert!(unknown.contains("no transaction has rows at both of two instances"), "{unknown}");
+    let missing = expect_exit(1, &advise, &[&directory.join("missing")]);
+    assert!(missing.contains("missing"), "{missing}");
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let machine = expect_exit(1, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
     assert!(machine.contains("/no/such/machine"), "{machine}");

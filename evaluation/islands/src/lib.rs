@@ -1,4 +1,4 @@
-//! Workloads on several instances: the microbenchmark of the islands paper, TPC-B, TPC-C and YCSB.
+//! Workloads on several instances: the microbenchmark of the islands paper, TPC-B, TPC-C and YCSB, and what was recorded of a program.
 //!
 //! Beside them stands what the paper measures of the machine itself: counters and channels.
 //!
@@ -11,6 +11,7 @@ mod channels;
 mod counters;
 mod micro;
 mod parts;
+mod recorded;
 mod report;
 mod run;
 mod shares;
@@ -23,6 +24,7 @@ pub use advise::{Assessment, Layout, MeasureOptions, Target};
 pub use channels::{ChannelReport, ChannelRun};
 pub use counters::{CountersOptions, CountersReport, run_counters};
 pub use micro::{Micro, MicroOptions};
+pub use recorded::{Recorded, RecordedOptions};
 pub use report::IslandsReport;
 pub use run::{Ask, RunError, RunOptions, Workload, run};
 pub use timed::{TimedMicro, TimedMicroOptions};

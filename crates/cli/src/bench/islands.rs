@@ -13,7 +13,7 @@ use ensilo_islands::{
     ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology, run_if_instance,
 };
 use ensilo_islands_bench::{
-    Micro, MicroOptions, RunOptions, TimedMicro, TimedMicroOptions, Tpcb, TpcbOptions, TpccIslands,
+    Micro, MicroOptions, Recorded, RunOptions, TimedMicro, TimedMicroOptions, Tpcb, TpcbOptions, TpccIslands,
     TpccIslandsOptions, Workload, YcsbIslands, YcsbIslandsOptions, run,
 };
 
@@ -291,6 +291,7 @@ enum InstanceProgram {
     TpcbIslands,
     TpccIslands,
     YcsbIslands,
+    Recorded,
 }
 
 /// Runs an instance in this process.
@@ -301,6 +302,7 @@ pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
         InstanceProgram::TpcbIslands => run_if_instance::<Tpcb>(Database::options),
         InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(Database::options),
         InstanceProgram::YcsbIslands => run_if_instance::<YcsbIslands>(Database::options),
+        InstanceProgram::Recorded => run_if_instance::<Recorded>(Database::options),
     };
     ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
 }

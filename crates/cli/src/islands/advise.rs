@@ -2,13 +2,14 @@
 
 mod shown;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, value_parser};
 use ensilo_bench::remove_temporary_files;
 use ensilo_islands::advisor::Distances;
 use ensilo_islands::{ChannelKind, CommitUnit, Latencies, Topology};
-use ensilo_islands_bench::{MeasureOptions, Target, Workload};
+use ensilo_islands_bench::{MeasureOptions, RecordedOptions, Target, Workload};
 
 use super::{Done, MachineArguments, topology_of};
 use crate::bench::islands::{MicroWorkload, TpcbWorkload, TpccIslandsWorkload, YcsbIslandsWorkload};
@@ -25,10 +26,21 @@ Examples:
       The same for TPC-B; then runs each size, and shows what is measured beside what was predicted.
   ensilo islands advise ycsb --mix b --operations 4 --multisite 10 --width 512 --durable --commit-unit epoch
       YCSB with every answer stored, all transactions of some milliseconds as one.
+  ensilo islands advise recorded orders.transactions --verify
+      What a program does: transactions that it has recorded, one on a line, such as `r 17 w 4 w 99`.
   ensilo islands advise micro --multisite 50 --machine octo-socket
       With the costs that are measured here, on the paper's machine with eight sockets.
 
 Exit codes: 0 all is well; 1 it failed; 2 bad parameters; 130 it was interrupted.";
+
+const RECORDED: &str = "\
+The file has a transaction on each line: pairs of r (read) or w (write) and a partition key, a number from 0 to 2^64 - 1
+that stands for rows which are always at one instance together, or * for rows at every instance. The first key is where
+the transaction begins. Empty lines and those that begin with # are left out. A program records such a file by
+IslandDatabase::record (docs/recorded-transactions.md).
+
+Each key becomes a row of 250 bytes; instances have as many of them as each other, in the order of keys. Each worker makes
+the transactions that begin at its instance, one after the other.";
 
 /// How long messages between two cores are measured.
 const OF_PAIR: Duration = Duration::from_millis(20);
@@ -62,6 +74,14 @@ pub(crate) enum AdviseCommand {
     Ycsb {
         #[command(flatten)]
         workload: YcsbIslandsWorkload,
+        #[command(flatten)]
+        arguments: AdviseArguments,
+    },
+    /// Transactions that a program has recorded
+    #[command(after_help = RECORDED)]
+    Recorded {
+        /// The file with a transaction on each line, such as `r 17 w 4 w 99`
+        file: PathBuf,
         #[command(flatten)]
         arguments: AdviseArguments,
     },
@@ -114,6 +134,12 @@ pub(super) fn run(command: &AdviseCommand) -> Done {
             advise(here, |workers| workload.options(workers), arguments)
         }
         AdviseCommand::Ycsb { workload, arguments } => advise(here, |_| workload.options(), arguments),
+        AdviseCommand::Recorded { file, arguments } => {
+            let workload = RecordedOptions::from_file(file)?;
+            let (transactions, keys) = (workload.transactions(), workload.keys());
+            complain(format_args!("{transactions} recorded transactions with {keys} partition keys"));
+            advise(here, |_| workload.clone(), arguments)
+        }
     }
 }
 

@@ -1,0 +1,459 @@
+//! Recorded transactions: what a program did with the rows of its tables, again with rows of the microbenchmark's size.
+//!
+//! Each partition key of the file is a row; they are divided among instances in their order, so that each has as many as the others, or one more. A
+//! transaction begins at the instance of its first key. A worker makes those that begin at its instance, one after the other and again from the first
+//! one; where none begin, all of the file. An access to rows everywhere is one to a row at each instance, which one takes turns.
+//!
+//! # What is checked
+//! The first write of a transaction adds to its row what makes all of its writes together count one. So the rows add up to the transactions that
+//! write: exactly to what has committed, where all of the file write, or none.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use ensilo::{Columns, Database, Error, Result, Row, Table, Transaction};
+use ensilo_islands::advisor::Spread;
+use ensilo_islands::commit::{Request, SiteId};
+use ensilo_islands::{
+    InstanceNumber, PartitionKey, Program, RecordedAccess, RecordedError, RecordedTransactions, RequestSource,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::parts::{from_bytes, local, open_or_create, request, to_bytes};
+use crate::run::{Ask, Workload};
+use crate::shares::{holder, share};
+
+/// Bytes of a row beside its key and its sum: a row has 250, as in the microbenchmark.
+const FILLER_BYTES: usize = 234;
+
+/// How many rows a transaction inserts while the instance is loaded.
+const ROWS_AT_ONCE: u64 = 1000;
+
+#[derive(Row)]
+#[row(table = "recorded")]
+struct RecordedRow {
+    #[row(key)]
+    id: u64,
+    sum: i64,
+    filler: [u8; FILLER_BYTES],
+}
+
+#[derive(Columns)]
+#[columns(of = RecordedRow)]
+struct Sum {
+    sum: i64,
+}
+
+/// What a part does.
+#[derive(Serialize, Deserialize)]
+enum Part {
+    /// Inserts the rows from one to another.
+    Load(u64, u64),
+    /// Reads rows, or adds to them.
+    Accesses(Vec<(u64, Option<i64>)>),
+    Sum,
+}
+
+/// Which of the recorded transactions are made.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Replay {
+    /// All of them.
+    All,
+    /// All of them, with all rows at the instance where they begin.
+    Local,
+    /// Those that have rows at several instances, where there are any.
+    Multisite,
+}
+
+/// Recorded transactions, and the file that the instances read them from.
+#[derive(Clone, Debug)]
+pub struct RecordedOptions {
+    file: PathBuf,
+    script: Arc<Script>,
+    replay: Replay,
+}
+
+impl RecordedOptions {
+    /// Reads the transactions of a file, whose form [`RecordedTransactions`] describes.
+    ///
+    /// # Errors
+    /// [`RecordedError`].
+    pub fn from_file(file: &Path) -> std::result::Result<Self, RecordedError> {
+        let script = Arc::new(Script::new(&RecordedTransactions::from_file(file)?));
+        Ok(RecordedOptions { file: file.to_owned(), script, replay: Replay::All })
+    }
+
+    /// Returns how many transactions there are.
+    #[must_use]
+    pub fn transactions(&self) -> usize {
+        self.script.transactions.len()
+    }
+
+    /// Returns how many partition keys they have.
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.script.rows
+    }
+}
+
+/// The transactions of a file, with rows instead of keys.
+#[derive(Debug, PartialEq)]
+struct Script {
+    rows: u64,
+    transactions: Vec<Vec<Access>>,
+}
+
+/// An access to a row; `None` for one at each instance.
+#[derive(Copy, Clone, Debug, PartialEq)]
+struct Access {
+    row: Option<u64>,
+    writes: bool,
+}
+
+impl Script {
+    fn new(recorded: &RecordedTransactions) -> Self {
+        let one = |access: &RecordedAccess| match access.key {
+            PartitionKey::One(key) => Some(key),
+            PartitionKey::Everywhere => None,
+        };
+        let mut keys: Vec<u64> = recorded.transactions().iter().flatten().filter_map(one).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let row = |key: u64| keys.partition_point(|other| *other < key) as u64;
+        let access = |access: &RecordedAccess| Access { row: one(access).map(row), writes: access.writes };
+        let transactions = recorded.transactions().iter().map(|all| all.iter().map(access).collect());
+        Script { rows: (keys.len() as u64).max(1), transactions: transactions.collect() }
+    }
+
+    fn holder(&self, row: u64, instances: u16) -> u16 {
+        holder(self.rows, row, instances.into()) as u16
+    }
+
+    /// Returns where a transaction begins.
+    fn home(&self, number: usize, instances: u16) -> u16 {
+        let first = self.transactions[number].iter().find_map(|access| access.row);
+        first.map_or((number % usize::from(instances)) as u16, |row| self.holder(row, instances))
+    }
+
+    /// Returns the instances at which a transaction has rows, each once, and where it begins.
+    fn instances_of(&self, number: usize, instances: u16) -> Vec<u16> {
+        let mut all: Vec<u16> = Vec::new();
+        for access in &self.transactions[number] {
+            match access.row {
+                Some(row) => all.push(self.holder(row, instances)),
+                None => all.extend(0..instances),
+            }
+        }
+        all.push(self.home(number, instances));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Returns the numbers of the transactions that the workers of an instance make.
+    fn made_by(&self, InstanceNumber { instance, instances }: InstanceNumber, replay: Replay) -> Vec<usize> {
+        let all = || 0..self.transactions.len();
+        let is_wanted =
+            |number: &usize| replay != Replay::Multisite || self.instances_of(*number, instances).len() > 1;
+        let begin_here = |number: &usize| self.home(*number, instances) == instance;
+        let choices: [&dyn Fn(&usize) -> bool; 4] =
+            [&|number| begin_here(number) && is_wanted(number), &is_wanted, &begin_here, &|_| true];
+        let made =
+            choices.iter().map(|is_made| all().filter(|number| is_made(number)).collect::<Vec<usize>>());
+        made.into_iter().find(|made| !made.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns how the transactions spread that the workers of all instances make, each as many.
+    fn spread(&self, instances: u16, replay: Replay) -> Spread {
+        let (mut distributed, mut others) = (0.0, 0.0);
+        let mut parts = vec![0.0; usize::from(instances)];
+        for instance in 0..instances {
+            let made = self.made_by(InstanceNumber { instance, instances }, replay);
+            let each = 1.0 / (made.len() as f64 * f64::from(instances));
+            for number in made {
+                let elsewhere = self.instances_of(number, instances);
+                let elsewhere: Vec<u16> = elsewhere.into_iter().filter(|other| *other != instance).collect();
+                distributed += if elsewhere.is_empty() { 0.0 } else { each };
+                others += elsewhere.len() as f64 * each;
+                elsewhere.iter().for_each(|other| parts[usize::from(*other)] += each);
+            }
+        }
+        let hottest = parts.iter().copied().fold(0.0, f64::max);
+        let hottest = if others > 0.0 { hottest / others } else { 1.0 / f64::from(instances) };
+        Spread { distributed, others, hottest }
+    }
+
+    /// Returns the parts of a transaction by instance: which rows each reads, or adds to.
+    fn parts(&self, number: usize, at: InstanceNumber, replay: Replay) -> BTreeMap<u64, Part> {
+        let mut parts: BTreeMap<u64, Vec<(u64, Option<i64>)>> = BTreeMap::new();
+        let accesses = &self.transactions[number];
+        let writes = accesses.iter().filter(|access| access.writes && access.row.is_some()).count() as i64;
+        // All of them together count one.
+        let mut next = 2 - writes;
+        for Access { row, writes } in accesses {
+            let Some(row) = row else {
+                let is_asked = |instance: &u16| replay != Replay::Local || *instance == at.instance;
+                for instance in (0..at.instances).filter(is_asked) {
+                    let row = self.own_row(number as u64, InstanceNumber { instance, ..at });
+                    parts.entry(instance.into()).or_default().push((row, writes.then_some(0)));
+                }
+                continue;
+            };
+            let amount = writes.then(|| std::mem::replace(&mut next, 1));
+            let (instance, row) = match replay {
+                Replay::Local => (at.instance, self.own_row(*row, at)),
+                Replay::All | Replay::Multisite => (self.holder(*row, at.instances), *row),
+            };
+            parts.entry(instance.into()).or_default().push((row, amount));
+        }
+        parts.into_iter().map(|(instance, accesses)| (instance, Part::Accesses(accesses))).collect()
+    }
+
+    /// Returns a row of an instance: the one of this number, round and round.
+    fn own_row(&self, number: u64, InstanceNumber { instance, instances }: InstanceNumber) -> u64 {
+        let own = share(self.rows, instance.into(), instances.into());
+        own.start + number % (own.end - own.start).max(1)
+    }
+
+    /// Returns how many of the transactions count: those that write a row.
+    fn writing(&self) -> usize {
+        let writes =
+            |accesses: &&Vec<Access>| accesses.iter().any(|access| access.writes && access.row.is_some());
+        self.transactions.iter().filter(writes).count()
+    }
+}
+
+/// What the worker of an instance is told to make.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    file: Vec<u8>,
+    /// How many transactions it has, and rows.
+    transactions: u64,
+    rows: u64,
+    replay: Replay,
+    workers: u16,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Recorded {
+    rows: Table<RecordedRow>,
+    number: InstanceNumber,
+    /// What all of its workers make, from when the first one asks for it.
+    script: OnceLock<std::result::Result<Arc<Script>, RecordedError>>,
+}
+
+impl Recorded {
+    /// Returns the transactions of the file that is described.
+    fn script(&self, description: &Description) -> Result<Arc<Script>> {
+        let file = PathBuf::from(std::ffi::OsString::from_vec(description.file.clone()));
+        let read = || RecordedTransactions::from_file(&file).map(|all| Arc::new(Script::new(&all)));
+        let script = self.script.get_or_init(read).clone();
+        let script = script.map_err(|error| Error::rollback(error.to_string()))?;
+        if (script.transactions.len() as u64, script.rows) != (description.transactions, description.rows) {
+            return Err(Error::rollback(format!("{} has changed meanwhile", file.display())));
+        }
+        Ok(script)
+    }
+
+    fn sum(&self, tx: &mut Transaction<'_>) -> Result<i64> {
+        let mut sum = 0i64;
+        self.rows.scan().columns::<Sum>().for_each(tx, |_, row| sum = sum.wrapping_add(row.sum))?;
+        Ok(sum)
+    }
+}
+
+impl Program for Recorded {
+    fn open(db: &Database, number: InstanceNumber) -> Result<Self> {
+        Ok(Recorded { rows: open_or_create(db)?, number, script: OnceLock::new() })
+    }
+
+    fn execute(&self, tx: &mut Transaction<'_>, part: &[u8]) -> Result<Vec<u8>> {
+        match from_bytes(part)? {
+            Part::Load(from, to) => {
+                for id in from..to {
+                    self.rows.insert(tx, &RecordedRow { id, sum: 0, filler: [0x20; FILLER_BYTES] })?;
+                }
+                Ok(Vec::new())
+            }
+            Part::Accesses(accesses) => {
+                let mut read = 0i64;
+                for (id, amount) in accesses {
+                    match amount {
+                        Some(amount) => self.rows.update(tx, id, |row: &mut Sum| row.sum += amount)?,
+                        None => {
+                            let row = self.rows.get_columns::<Sum>(tx, id)?;
+                            read = read.wrapping_add(row.map_or(0, |row| row.sum));
+                        }
+                    }
+                }
+                Ok(to_bytes(&read))
+            }
+            Part::Sum => Ok(to_bytes(&self.sum(tx)?)),
+        }
+    }
+
+    fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
+        let description: Description = from_bytes(description)?;
+        let (script, number) = (self.script(&description)?, self.number);
+        let made = script.made_by(number, description.replay);
+        // The workers of an instance begin all over the file.
+        let mut at = made.len() * usize::from(of.worker) / usize::from(description.workers);
+        Ok(Box::new(move || {
+            let parts = script.parts(made[at], number, description.replay);
+            at = (at + 1) % made.len();
+            request(of, parts)
+        }))
+    }
+}
+
+impl Workload for RecordedOptions {
+    type Program = Recorded;
+
+    fn name(&self) -> &'static str {
+        "recorded"
+    }
+
+    /// All may be multisite: which ones are is a matter of where the rows are, and so of the spread.
+    fn multisite_percent(&self) -> u8 {
+        if self.replay == Replay::Local { 0 } else { 100 }
+    }
+
+    fn with_multisite(&self, percent: u8) -> Self {
+        let replay = if percent == 0 { Replay::Local } else { Replay::Multisite };
+        RecordedOptions { replay, ..self.clone() }
+    }
+
+    fn spread(&self, instances: u16) -> Spread {
+        match self.replay {
+            Replay::Local => Spread { distributed: 0.0, others: 0.0, hottest: 1.0 / f64::from(instances) },
+            replay => self.script.spread(instances, replay),
+        }
+    }
+
+    fn sites_max(&self, _instances: u16) -> u64 {
+        self.script.rows
+    }
+
+    fn description(&self, workers: u16) -> Vec<u8> {
+        to_bytes(&Description {
+            file: self.file.as_os_str().as_bytes().to_vec(),
+            transactions: self.script.transactions.len() as u64,
+            rows: self.script.rows,
+            replay: self.replay,
+            workers,
+        })
+    }
+
+    fn loads(&self, number: InstanceNumber) -> Vec<Request> {
+        let own = share(self.script.rows, number.instance.into(), number.instances.into());
+        let starts = (own.start..own.end).step_by(ROWS_AT_ONCE as usize);
+        starts.map(|from| local(&Part::Load(from, own.end.min(from + ROWS_AT_ONCE)))).collect()
+    }
+
+    fn check(&self, instances: u16, committed: u64, ask: &mut Ask<'_>) -> std::result::Result<(), String> {
+        let mut sum = 0i64;
+        for instance in 0..instances {
+            let of_instance = ask(instance, to_bytes(&Part::Sum))?;
+            sum += from_bytes::<i64>(&of_instance).map_err(|error| error.to_string())?;
+        }
+        let writing = self.script.writing();
+        let least = if writing == self.transactions() { committed } else { 0 };
+        let most = if writing == 0 { 0 } else { committed };
+        if u64::try_from(sum).is_ok_and(|sum| (least..=most).contains(&sum)) {
+            Ok(())
+        } else {
+            Err(format!("the rows add up to {sum}, and not to {least} to {most} transactions that write"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Script {
+        Script::new(&text.parse().unwrap())
+    }
+
+    /// Four rows: 10 and 20 at the first of two instances, 30 and 40 at the second one.
+    const FOUR: &str = "r 10 w 20\nw 10 w 40\nr 30\nw 40 r *\n";
+
+    #[test]
+    fn rows_have_the_order_of_keys_and_are_divided_evenly() {
+        let script = script("w 7 r 18446744073709551615\nr 0 r * r 7\n");
+        let access = |row, writes| Access { row, writes };
+        assert_eq!(script.rows, 3);
+        assert_eq!(script.transactions[0], [access(Some(1), true), access(Some(2), false)]);
+        assert_eq!(
+            script.transactions[1],
+            [access(Some(0), false), access(None, false), access(Some(1), false)]
+        );
+    }
+
+    #[test]
+    fn the_spread_is_that_of_the_file_for_each_number_of_instances() {
+        let script = script(FOUR);
+        // Of the first instance's two one goes to the other, and of the second one's two one.
+        let two = script.spread(2, Replay::All);
+        assert_eq!((two.distributed, two.others, two.hottest), (0.5, 0.5, 0.5));
+        let multisite = script.spread(2, Replay::Multisite);
+        assert_eq!((multisite.distributed, multisite.others), (1.0, 1.0));
+        let one = script.spread(1, Replay::All);
+        assert_eq!((one.distributed, one.others), (0.0, 0.0));
+        // Where no transaction begins, all are made: of the four rows' instances that is the second one's.
+        let four = script.spread(4, Replay::All);
+        let others = [1.0, (1.0 + 2.0 + 1.0 + 3.0) / 4.0, 0.0, 3.0];
+        assert_eq!(four.others, others.iter().sum::<f64>() / 4.0);
+    }
+
+    #[test]
+    fn all_skew_goes_to_the_hottest_instance() {
+        let script = script("r 1 w 4\nr 2 w 4\nr 3 w 4\nw 4\n");
+        assert_eq!(script.spread(4, Replay::All).hottest, 1.0);
+    }
+
+    #[test]
+    fn transactions_that_are_made_local_stay_at_their_instance() {
+        let script = script(FOUR);
+        for instance in 0..2 {
+            let number = InstanceNumber { instance, instances: 2 };
+            for transaction in script.made_by(number, Replay::Local) {
+                let parts = script.parts(transaction, number, Replay::Local);
+                assert_eq!(parts.keys().copied().collect::<Vec<u64>>(), [u64::from(instance)]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_writes_of_a_transaction_count_one_together() {
+        let script = script("w 1\nw 1 w 2 w 3\nr 1 w 2 w * w 3 w 4 w 1\nr 1 r *\nw *\n");
+        for (transaction, expected) in [1, 1, 1, 0, 0].into_iter().enumerate() {
+            let number = InstanceNumber { instance: 0, instances: 3 };
+            let parts = script.parts(transaction, number, Replay::All);
+            let amounts = parts.values().flat_map(|part| match part {
+                Part::Accesses(accesses) => accesses.iter().filter_map(|(_, amount)| *amount).collect(),
+                _ => Vec::new(),
+            });
+            assert_eq!(amounts.sum::<i64>(), expected, "{transaction}");
+        }
+        assert_eq!(script.writing(), 3);
+    }
+
+    #[test]
+    fn a_lost_or_torn_transaction_is_found() {
+        let options = |text| RecordedOptions {
+            file: PathBuf::new(),
+            script: Arc::new(script(text)),
+            replay: Replay::All,
+        };
+        let check = |text, sum: i64| options(text).check(1, 100, &mut |_, _| Ok(to_bytes(&sum)));
+        assert_eq!(check("w 1\nw 2 w 3\n", 100), Ok(()));
+        assert!(check("w 1\nw 2 w 3\n", 99).is_err());
+        assert_eq!(check("w 1\nr 1\n", 40), Ok(()));
+        assert!(check("w 1\nr 1\n", 101).is_err());
+        assert!(check("r 1\n", 1).is_err());
+    }
+}
