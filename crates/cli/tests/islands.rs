@@ -280,6 +280,23 @@ fn a_size_of_islands_is_recommended_for_recorded_transactions() {
 }
 
 #[test]
+fn a_suite_of_workloads_shows_how_good_the_advice_is() {
+    if !has_two_cores() {
+        return;
+    }
+    let unknown = expect_exit(2, &["islands", "advise", "suite", "--workloads", "tpcb,tpcd"], &[]);
+    assert!(unknown.contains("no workload tpcd"), "{unknown}");
+    let some = ["islands", "advise", "suite", "--workloads", "update-5,tpcb-stored", "--seconds", "0.05"];
+    let table = expect_exit(0, &some, &[]);
+    for name in ["update-5 ", "tpcb-stored "] {
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line.ends_with(" %") && line.split_whitespace().count() == 8, "{line}");
+    }
+    assert!(table.contains(" of 2 recommended sizes are within 10 % of the best measured one.\n"), "{table}");
+    assert!(!table.contains("read-local"), "{table}");
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let machine = expect_exit(1, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
     assert!(machine.contains("/no/such/machine"), "{machine}");

@@ -1,6 +1,7 @@
 //! `ensilo islands advise`: which size of islands suits a machine and a workload.
 
 mod shown;
+mod suite;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,6 +31,8 @@ Examples:
       What a program does: transactions that it has recorded, one on a line, such as `r 17 w 4 w 99`.
   ensilo islands advise micro --multisite 50 --machine octo-socket
       With the costs that are measured here, on the paper's machine with eight sockets.
+  ensilo islands advise suite
+      Ten different workloads, and how good the advice on each is.
 
 Exit codes: 0 all is well; 1 it failed; 2 bad parameters; 130 it was interrupted.";
 
@@ -85,6 +88,8 @@ pub(crate) enum AdviseCommand {
         #[command(flatten)]
         arguments: AdviseArguments,
     },
+    /// Ten different workloads on this machine: what is recommended for each, and how good that is
+    Suite(suite::SuiteArguments),
 }
 
 #[derive(Debug, Args)]
@@ -140,6 +145,7 @@ pub(super) fn run(command: &AdviseCommand) -> Done {
             complain(format_args!("{transactions} recorded transactions with {keys} partition keys"));
             advise(here, |_| workload.clone(), arguments)
         }
+        AdviseCommand::Suite(arguments) => suite::run(here, arguments),
     }
 }
 
