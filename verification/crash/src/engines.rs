@@ -1,6 +1,7 @@
 //! The engines that are tested.
 
 use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::TwoPhaseLocking;
 use ensilo::{Engine, Silo};
 
 use crate::environment::is_long;
@@ -25,6 +26,12 @@ impl TestedEngine for Ermia {
 
 impl TestedEngine for Ermia<SnapshotIsolation> {
     const NAME: &'static str = "ermia-snapshot-isolation";
+    const ONE_SAMPLE_IN: u64 = 8;
+}
+
+/// Its log, its checkpoints and its recovery are Silo's.
+impl TestedEngine for TwoPhaseLocking {
+    const NAME: &'static str = "2pl";
     const ONE_SAMPLE_IN: u64 = 8;
 }
 

@@ -19,6 +19,7 @@ use std::thread;
 
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::generic::{Database, Transaction};
+use ensilo::two_phase_locking::TwoPhaseLocking;
 use ensilo::{Durability, Error, Result, Silo};
 use ensilo_disk::RealDisk;
 
@@ -136,7 +137,12 @@ fn recover<E: TestedEngine>(directory: &Path) -> Result<Vec<u64>> {
 /// Runs the main function of the victim: `ENGINE DIRECTORY SEED [--early]`.
 #[must_use]
 pub fn main() -> ExitCode {
-    let victims = [Victim::of::<Silo>(), Victim::of::<Ermia>(), Victim::of::<Ermia<SnapshotIsolation>>()];
+    let victims = [
+        Victim::of::<Silo>(),
+        Victim::of::<Ermia>(),
+        Victim::of::<Ermia<SnapshotIsolation>>(),
+        Victim::of::<TwoPhaseLocking>(),
+    ];
     let arguments: Vec<_> = std::env::args().collect();
     let [_, engine, directory, seed, rest @ ..] = &arguments[..] else {
         eprintln!("arguments: ENGINE DIRECTORY SEED [--early]");

@@ -2,6 +2,7 @@
 
 use ensilo::Silo;
 use ensilo::ermia::{Ermia, SnapshotIsolation};
+use ensilo::two_phase_locking::TwoPhaseLocking;
 
 type SnapshotErmia = Ermia<SnapshotIsolation>;
 
@@ -19,10 +20,11 @@ mod crash_points {
             let seed = seed_or(1) + seed;
             let (mut disk, mut history) = (SimulatedDisk::new(), History::default());
             for number in 0..6 {
-                let life = match number % 3 {
+                let life = match number % 4 {
                     0 => life::<Silo, Ermia>,
-                    1 => life::<Ermia, Silo>,
-                    _ => life::<SnapshotErmia, Ermia>,
+                    1 => life::<Ermia, TwoPhaseLocking>,
+                    2 => life::<SnapshotErmia, Ermia>,
+                    _ => life::<TwoPhaseLocking, Silo>,
                 };
                 disk = life(disk, &mut history, (seed, number), 100, 15);
             }
@@ -38,7 +40,12 @@ mod kill {
 
     #[test]
     fn what_one_engine_acknowledged_survives_kills_and_the_other_engine() {
-        let victims = [Victim::of::<Silo>(), Victim::of::<Ermia>(), Victim::of::<SnapshotErmia>()];
-        survive_kills("in-turn", &victims, cycles_or(6));
+        let victims = [
+            Victim::of::<Silo>(),
+            Victim::of::<Ermia>(),
+            Victim::of::<SnapshotErmia>(),
+            Victim::of::<TwoPhaseLocking>(),
+        ];
+        survive_kills("in-turn", &victims, cycles_or(8));
     }
 }
