@@ -80,7 +80,8 @@
 //! - The coordinator tells the decision to commit when it is stored. After a crash it tells it again, to all that have not acknowledged it.
 //! - The commit of a part says in the same transaction that the part was carried out: its note counts no more, and it commits once.
 //! - What a part is refused for is stored before anybody hears of it: where it was refused as a participant's before that votes, and where as the
-//!   coordinator's own before the caller is answered. So a caller is not told of a row that a crash takes away. That holds for both units.
+//!   coordinator's own before the caller is answered. So a caller is not told of a row that a crash takes away. With epochs the others are told at
+//!   once, and the caller with its epoch.
 //! - A coordinator that hears no vote in time aborts. A participant that has voted never decides: it asks again and again.
 //! - A message may be lost, late, or come twice. A part is carried out once: its message has a number, of which the participant remembers the last
 //!   [`WINDOW`] for each coordinator's incarnation, and is meant for one incarnation of the participant.

@@ -16,6 +16,7 @@ mod notes;
 mod open;
 mod pause;
 mod program;
+mod rejected;
 mod snapshot;
 mod store;
 mod submission;

@@ -12,6 +12,7 @@ mod point;
 mod process;
 mod processes;
 mod remote;
+mod roster;
 mod running;
 
 use std::fmt;
@@ -135,6 +136,7 @@ impl IslandsOptions {
     /// [`InstanceError`]; nothing runs then.
     pub fn open<P: Program>(mut self) -> Result<Islands<P>, InstanceError> {
         let record = self.open_record()?;
+        self.directory.as_deref().map_or(Ok(()), roster::check).map_err(InstanceError::Io)?;
         let instances = self.instances(record.as_ref())?;
         let record = record.map(|record| Arc::new(Mutex::new(record)));
         let running = match self.command.take() {
@@ -144,6 +146,9 @@ impl IslandsOptions {
             }
             None => Running::in_threads(&instances, &self.database)?,
         };
+        if let Some(directory) = &self.directory {
+            roster::note(directory, instances.len()).map_err(InstanceError::Io)?;
+        }
         let running = Arc::new(running);
         let start = |record| EpochCommit::start(Arc::clone(&running), record);
         Ok(Islands {

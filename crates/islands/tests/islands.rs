@@ -318,12 +318,8 @@ fn instances_whose_record_is_lost_are_not_opened() {
     let empty = |place: &Path| std::fs::write(place.join("epochs"), []).unwrap();
     let clear = |place: &Path| std::fs::write(place.join("epochs"), vec![0; 12_288]).unwrap();
     let lose = |place: &Path| std::fs::remove_dir_all(place.join("instance-1")).unwrap();
-    let damages: [(Damage, &str); 4] = [
-        (remove, "no file epochs"),
-        (empty, "new or empty"),
-        (clear, "new or empty"),
-        (lose, "was stored once"),
-    ];
+    let damages: [(Damage, &str); 4] =
+        [(remove, "no file epochs"), (empty, "new or empty"), (clear, "new or empty"), (lose, "is lost")];
     for (damage, word) in damages {
         let directory = tempfile::tempdir().unwrap();
         let open = |unit| options(2).directory(directory.path()).commit_unit(unit).open::<Bank>();
@@ -337,5 +333,27 @@ fn instances_whose_record_is_lost_are_not_opened() {
         let refused = open(CommitUnit::Epoch).unwrap_err().to_string();
         assert!(refused.contains(word), "{refused}");
         assert!(open(CommitUnit::Transaction).is_err());
+    }
+}
+
+/// It would be empty, and the others would take that for what it has.
+#[test]
+fn a_lost_instance_is_not_made_anew() {
+    for unit in CommitUnit::all() {
+        let (here, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let open = |place: &Path| options(2).directory(place).commit_unit(unit).open::<Bank>();
+        // One that was not made before the first opening ended is made then.
+        std::fs::create_dir(here.path().join("instance-1")).unwrap();
+        let islands = open(here.path()).unwrap();
+        let copy = copies.path().join("copy");
+        islands.backup(&copy).unwrap();
+        drop(islands);
+        for place in [here.path(), &copy] {
+            let lost = place.join("instance-1");
+            std::fs::remove_dir_all(&lost).unwrap();
+            let refused = open(place).unwrap_err().to_string();
+            assert!(refused.contains("instance 1 of 2 is lost"), "{unit}: {refused}");
+            assert!(!lost.exists(), "{unit}");
+        }
     }
 }

@@ -275,13 +275,48 @@ fn a_target_that_is_not_empty_or_lies_in_the_source_is_left_alone() {
     fill(&one, CommitUnit::Transaction);
     let copy = |target: &Path| Redistribution::of(&one).instances(2).write_to(target);
     copy(&two).unwrap();
-    for target in [&two, &one, &one.join("within")] {
+    let (link, around) = (place.path().join("link"), two.join("../one/within"));
+    std::os::unix::fs::symlink(&one, &link).unwrap();
+    for target in [&two, &one, &one.join("within"), &link.join("within"), &around] {
         let refused = copy(target).unwrap_err();
         assert!(matches!(refused, RedistributionError::Target { .. }), "{refused:?}");
     }
     assert!(!one.join("within").exists());
-    check(&open(&two, 2, CommitUnit::Transaction));
-    check(&open(&one, 1, CommitUnit::Transaction));
+    copy(&one.join("../three")).unwrap();
+    for (place, instances) in [(&two, 2), (&one, 1), (&place.path().join("three"), 2)] {
+        check(&open(place, instances, CommitUnit::Transaction));
+    }
+}
+
+/// It would be made anew, without rows.
+#[test]
+fn a_source_that_lacks_an_instance_is_refused() {
+    for unit in CommitUnit::all() {
+        let place = tempfile::tempdir().unwrap();
+        let [one, three, target] = ["one", "three", "target"].map(|name| place.path().join(name));
+        fill(&one, unit);
+        Redistribution::of(&one).instances(3).write_to(&three).unwrap();
+        std::fs::remove_dir_all(three.join("instance-2")).unwrap();
+        let refused = Redistribution::of(&three).instances(1).write_to(&target).unwrap_err();
+        assert!(refused.to_string().contains("instance 2 of 3 is lost"), "{refused}");
+        assert!(!three.join("instance-2").exists());
+    }
+}
+
+#[test]
+fn rows_with_the_same_first_columns_stay_together_where_there_are_few() {
+    let place = tempfile::tempdir().unwrap();
+    let [two, three] = ["two", "three"].map(|name| place.path().join(name));
+    {
+        let db = open(&two, 2, CommitUnit::Transaction);
+        let table = db.table::<Reading>(Partitioning::ranges([("s".to_owned(), -5i64)])).unwrap();
+        let reading = |at| Reading { sensor: "s".to_owned(), at, value: 0.0 };
+        db.transact(|tx| table.insert_many(tx, &[reading(-9), reading(-1)])).unwrap();
+    }
+    let by_sensor = Repartitioning::Ranges { columns: Some(1) };
+    let copied = Redistribution::of(&two).instances(3).repartitioning("reading", by_sensor).write_to(&three);
+    let copied = copied.unwrap();
+    assert_eq!(rows_of(&copied, "reading").iter().filter(|rows| **rows > 0).count(), 1, "{copied:?}");
 }
 
 #[test]

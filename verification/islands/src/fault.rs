@@ -58,12 +58,11 @@ impl Fault {
 
     /// Returns those that a random run meets where an epoch is the unit of commit.
     #[must_use]
-    pub const fn of_epochs() -> [Fault; 9] {
+    pub const fn of_epochs() -> [Fault; 8] {
         [
             Fault::UnprotectedReads,
             Fault::ReadersOut,
             Fault::OwnReadsUnvalidated,
-            Fault::RefusalUnstored,
             Fault::PartsTwice,
             Fault::EpochUnpaused,
             Fault::EpochUnstored,

@@ -54,7 +54,7 @@ pub(super) struct Participant<S: PartStore> {
     parts: BTreeMap<DistributedId, Part<S::Prepared>>,
     /// Those that wait to be stored.
     unstored: Unstored<S::Ticket>,
-    /// Those that were refused, and what they follow from waits to be stored: longer than the others, where an epoch is the unit of commit.
+    /// Those that were refused, and what they follow from waits to be stored.
     refused: Unstored<S::Ticket>,
     come: BTreeMap<SiteId, Window>,
     patience: Patience,

@@ -14,9 +14,11 @@ pub(super) fn carry_out(
     session: &mut Session,
     execute: impl FnOnce(&mut Transaction<'_>) -> Result<Vec<u8>>,
 ) -> std::result::Result<Vec<u8>, Refused<Ticket>> {
-    let executed = panic::catch_unwind(AssertUnwindSafe(|| session.with(execute)));
-    // A panic is an error that nobody has said anything about.
-    let executed = executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")));
+    let executed = session.with(|tx| {
+        // A panic is an error that nobody has said anything about.
+        let executed = panic::catch_unwind(AssertUnwindSafe(|| execute(tx)));
+        executed.unwrap_or_else(|_| Err(Error::rollback("the part has panicked")))
+    });
     executed.map_err(|error| {
         let refused = refused_by_part(&error, session);
         // Where it has not ended by now.
@@ -25,13 +27,15 @@ pub(super) fn carry_out(
     })
 }
 
-/// Returns what is said of the error of a part: that of the part, if what it has read belongs together, and a conflict otherwise.
+/// Returns what is said of the error of a part: that of the part, if what it has read belongs together; otherwise a conflict, or why that is not
+/// known.
 fn refused_by_part(error: &Error, session: &mut Session) -> Refused<Ticket> {
     match session.prepare() {
         Err(conflict @ Error::Aborted(_)) => refusal(&conflict).into(),
         Ok(validated) => Refused { refusal: refusal(error), ticket: validated.ticket_of_reads().ok() },
         // It has ended before it could be validated.
-        Err(_) => refusal(error).into(),
+        Err(Error::NoTransaction) => refusal(error).into(),
+        Err(unvalidated) => refusal(&unvalidated).into(),
     }
 }
 

@@ -231,7 +231,9 @@ impl<P: Program> InstanceStore<P> {
             Ok(reply) => Ok((session, reply)),
             Err(Refused { refusal, ticket }) => {
                 self.put_back(None, session);
-                Err(Refused { refusal, ticket: ticket.map(Storing::new) })
+                // Where epochs commit the outcome waits for all of them: see `RejectedOutcomes`.
+                let waits = matches!(self.keeping, Keeping::Transactions(_));
+                Err(Refused { refusal, ticket: ticket.filter(|_| waits).map(Storing::new) })
             }
         }
     }
@@ -327,15 +329,6 @@ impl<P: Program> InstanceStore<P> {
     /// Returns when what others have of a transaction is stored, where they do not wait for it themselves.
     fn storing_of_others(&self) -> Storing {
         self.member().map_or(Storing(None), |member| Storing::new(member.ticket()))
-    }
-
-    /// A refusal of the coordinator's own part may follow from what others have returned, which waits with them for the end of the epoch.
-    fn with_replies_of_others(&self, Refused { refusal, ticket }: Refused<Storing>) -> Refused<Storing> {
-        let ticket = ticket.map(|own| match self.member() {
-            Some(_) => self.storing_of_others(),
-            None => own,
-        });
-        Refused { refusal, ticket }
     }
 
     fn commit_decision(
@@ -440,9 +433,7 @@ impl<P: Program> PartStore for InstanceStore<P> {
         let (mut session, local) = match own {
             Some(OwnPart { part, replies, .. }) => {
                 let conclude = |program: &P, tx: &mut Transaction<'_>| program.conclude(tx, part, replies);
-                let carried_out = self.carry_out_or_take(open, conclude);
-                let (Open { session, .. }, reply) =
-                    carried_out.map_err(|refused| self.with_replies_of_others(refused))?;
+                let (Open { session, .. }, reply) = self.carry_out_or_take(open, conclude)?;
                 (session, Some(reply))
             }
             None if !is_noted => return Ok(Decided { local: None, ticket: self.storing_of_others() }),

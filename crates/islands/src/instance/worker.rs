@@ -19,13 +19,14 @@ use super::links::{Links, read_messages};
 use super::load::{Load, LoadReport, RunningLoad};
 use super::notes::note_record;
 use super::program::Program;
+use super::rejected::RejectedOutcomes;
 use super::snapshot::Snapshots;
 use super::store::{InstanceStore, Recovered, Storing};
 use super::submission::{Answer, Replier, ReplyTo, Submission};
 use super::wake::Wake;
 use crate::channel::{Waiting, wait_for_any};
 use crate::commit::{
-    DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, Refused, Site, SiteId,
+    DistributedId, Failed, Io, OpenId, Outcome, PartStore as _, Refusal, RefusalReason, Refused, Site, SiteId,
 };
 
 /// How long a worker waits for others to end what is under way, when it is to stop.
@@ -50,6 +51,7 @@ pub(crate) struct Worker<P: Program> {
     snapshots: Snapshots,
     /// Who waits until that is stored which an open transaction has read.
     validated: Vec<(Storing, Answer<Result<(), Refusal>>)>,
+    rejected: RejectedOutcomes,
     /// Whether epochs of all instances end still.
     ends_epochs: bool,
     /// Whether the instance's own files say that one has ended.
@@ -85,6 +87,7 @@ impl<P: Program> Worker<P> {
             load: None,
             snapshots: Snapshots::default(),
             validated: Vec::new(),
+            rejected: RejectedOutcomes::default(),
             ends_epochs,
             has_noted_record: false,
             pauses: Vec::new(),
@@ -121,7 +124,7 @@ impl<P: Program> Worker<P> {
             if stops.load(Ordering::Acquire) {
                 let is_late = stopped.get_or_insert_with(Instant::now).elapsed() > STOP_PATIENCE;
                 // Where others have ended in the midst of something, it is found at the next opening.
-                if is_late || self.site.is_idle() && self.links.flush() {
+                if is_late || self.site.is_idle() && self.rejected.is_empty() && self.links.flush() {
                     return Ok(());
                 }
             }
@@ -166,8 +169,9 @@ impl<P: Program> Worker<P> {
         self.site.poll(Io { store: &mut self.store, outbox: &mut self.links, now })?;
         while let Some((id, outcome)) = self.site.next_outcome() {
             has_come = true;
-            self.answer(id, outcome);
+            self.answer_or_keep(id, outcome);
         }
+        self.answer_rejected()?;
         self.answer_validated()?;
         self.answer_pauses();
         has_come |= self.reply_to_clients();
@@ -204,13 +208,32 @@ impl<P: Program> Worker<P> {
     }
 
     fn pause(&mut self, answer: Answer<()>) {
+        self.rejected.pause();
         self.site.pause();
         self.pauses.push(answer);
     }
 
     fn resume(&mut self, now: Instant) {
         self.pauses.clear();
+        self.rejected.resume(self.store.member());
         self.site.resume(Io { store: &mut self.store, outbox: &mut self.links, now });
+    }
+
+    /// Answers, or keeps what was rejected until that is stored which it follows from.
+    fn answer_or_keep(&mut self, id: DistributedId, outcome: Outcome) {
+        let is_rejected =
+            matches!(&outcome, Outcome::Aborted(refusal) if refusal.reason == RefusalReason::Rejected);
+        match self.store.member().filter(|_| is_rejected) {
+            Some(member) => self.rejected.keep(member, id, outcome),
+            None => self.answer(id, outcome),
+        }
+    }
+
+    fn answer_rejected(&mut self) -> Result<(), Failed> {
+        while let Some((id, outcome)) = self.rejected.take_stored(|storing| self.store.is_stored(storing))? {
+            self.answer(id, outcome);
+        }
+        Ok(())
     }
 
     fn answer(&mut self, id: DistributedId, outcome: Outcome) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::epoch_record::EpochRecord;
 use super::running::NoAnswer;
-use super::{Islands, directory_of};
+use super::{Islands, directory_of, roster};
 use crate::commit::{Refusal, RefusalReason, SiteId};
 use crate::instance::{Copied, Maintenance, Program, Submission};
 
@@ -59,7 +59,10 @@ impl<P: Program> Islands<P> {
         // Instances that are processes may have other working directories.
         let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
-        let made = self.copy_all(&target);
+        let made = self.copy_all(&target).and_then(|copied| {
+            roster::note(&target, self.instances()).map_err(|error| refused(&error.to_string()))?;
+            Ok(copied)
+        });
         if made.is_err() {
             remove_copies(&target, self.instances() as u16);
         }
@@ -132,6 +135,7 @@ pub(crate) fn remove_copies(target: &Path, instances: u16) {
         let _ = std::fs::remove_dir_all(directory_of(target, instance));
     }
     EpochRecord::remove(target);
+    roster::remove(target);
 }
 
 /// A file that says that a copy is not finished. Who has made it owns the directory, and there is nothing else in it; where it is, nothing is opened.

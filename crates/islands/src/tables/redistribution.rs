@@ -234,8 +234,10 @@ impl<'a> Redistribution<'a> {
     fn whole_target(&self, target: &Path) -> Result<PathBuf, RedistributionError> {
         let of_target = |error| RedistributionError::Target { directory: target.to_owned(), error };
         let whole = std::path::absolute(target).map_err(of_target)?;
-        let from = std::path::absolute(&self.from).map_err(of_target)?;
-        match whole.starts_with(from) {
+        // Where there is no source its opening says so.
+        let from = std::fs::canonicalize(&self.from).ok();
+        let existing = whole.ancestors().find_map(|place| std::fs::canonicalize(place).ok());
+        match existing.zip(from).is_some_and(|(existing, from)| existing.starts_with(from)) {
             true => Err(of_target(io::Error::other("the directory lies in the source: name another one"))),
             false => Ok(whole),
         }

@@ -3,8 +3,9 @@ use std::path::Path;
 use ensilo::{Durability, Row, Table};
 
 use super::*;
-use crate::commit::RefusalReason;
+use crate::commit::{Outcome, RefusalReason};
 use crate::instance::InstanceNumber;
+use crate::instance::rejected::RejectedOutcomes;
 
 /// Rows that parts insert, or change.
 struct Rows(Table<Item>, Database);
@@ -274,18 +275,17 @@ fn insert_visibly(db: &Database, rows: &Rows, id: u32) {
     request.transact(|tx| rows.0.insert(tx, &Item { id, count: 0 }).map(drop)).unwrap();
 }
 
-/// Inserts a row that is there, as a participant and as the coordinator behind another one's vote, and returns the tickets of the refusals.
-fn refuse(store: &mut InstanceStore<Rows>, row: u32) -> [Storing; 2] {
+/// Inserts a row that is there, as a participant and as the coordinator behind another one's vote, and returns the refusals.
+fn refuse(store: &mut InstanceStore<Rows>, row: u32) -> [Refused<Storing>; 2] {
     let part = part(INSERT, row);
     let of_participant = store.prepare(id(1), None, &part).map(drop).unwrap_err();
     let own = OwnPart { open: None, part: &part, replies: &[] };
     let others = [SiteId { instance: 1, worker: 0 }];
     let participants = Participants { writers: &others, readers: &[] };
     let of_coordinator = store.decide(id(2), Some(own), participants).map(drop).unwrap_err();
-    [of_participant, of_coordinator].map(|refused| {
-        assert_eq!(refused.refusal.reason, RefusalReason::Rejected);
-        refused.ticket.unwrap()
-    })
+    let refused = [of_participant, of_coordinator];
+    assert!(refused.iter().all(|refused| refused.refusal.reason == RefusalReason::Rejected));
+    refused
 }
 
 #[test]
@@ -295,29 +295,36 @@ fn a_refusal_has_a_ticket_for_the_row_that_it_follows_from() {
     let rows = Arc::clone(&opened.store.program);
     insert_visibly(&opened.db, &rows, 7);
     for refused in refuse(&mut opened.store, 7) {
-        refused.0.unwrap().0.wait().unwrap();
+        refused.ticket.unwrap().0.unwrap().0.wait().unwrap();
     }
 }
 
-/// What another one has returned may be of this epoch too, and so may all that a refusal follows from.
+/// The row that it follows from may be of the next epoch, where another instance has ended this one before.
 #[test]
-fn by_epochs_a_refusal_waits_for_the_end_of_its_epoch() {
+fn what_is_rejected_while_an_epoch_ends_is_told_with_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, member) = open_by_epochs(directory.path());
-    let rows = Arc::clone(&store.program);
-    insert_visibly(store.db(), &rows, 7);
-    let mut refused = refuse(&mut store, 7);
-    for storing in &mut refused {
-        assert_eq!(store.is_stored(storing), Ok(false));
-    }
+    let mut rejected = RejectedOutcomes::default();
+    let outcome = || Outcome::Aborted(Refusal::new(RefusalReason::Rejected, "not enough"));
+    let take = |rejected: &mut RejectedOutcomes, store: &mut InstanceStore<Rows>| {
+        rejected.take_stored(|storing| store.is_stored(storing)).unwrap().is_some()
+    };
+    rejected.keep(&member, id(1), outcome());
     end_epoch(&member);
-    for storing in &mut refused {
-        assert_eq!(store.is_stored(storing), Ok(true));
+    assert!(take(&mut rejected, &mut store), "it was rejected before");
+    rejected.pause();
+    rejected.keep(&member, id(2), outcome());
+    end_epoch(&member);
+    assert!(!take(&mut rejected, &mut store));
+    rejected.resume(Some(&member));
+    assert!(!take(&mut rejected, &mut store));
+    end_epoch(&member);
+    assert!(take(&mut rejected, &mut store) && rejected.is_empty());
+    // Nobody waits for the others' parts meanwhile: what refuses them says so at once.
+    insert_visibly(store.db(), &Arc::clone(&store.program), 7);
+    for refused in refuse(&mut store, 7) {
+        assert!(refused.ticket.is_none());
     }
-    // The row is stored by now, and still the other one's reply may not be.
-    let [mut of_participant, mut of_coordinator] = refuse(&mut store, 7);
-    assert_eq!(store.is_stored(&mut of_participant), Ok(true));
-    assert_eq!(store.is_stored(&mut of_coordinator), Ok(false));
 }
 
 /// Votes wait for nothing, and what is decided waits for the epoch.

@@ -42,10 +42,15 @@ impl Sample {
     pub(super) fn choose(mut self, instances: usize, former: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
         self.keys.sort_unstable();
         let groups: Vec<&[Vec<u8>]> = self.keys.chunk_by(|first, second| first == second).collect();
+        if instances == 1 {
+            return Some(Vec::new());
+        }
         if groups.len() >= instances {
             return Some(choose_of_groups(&groups, instances));
         }
-        let later = groups.iter().skip(1).map(|group| &group[0]);
+        // The first group begins a range only where there is nothing else: an instance has no rows then.
+        let is_alone = groups.len() == 1 && former.is_empty();
+        let later = groups.iter().skip(usize::from(!is_alone)).map(|group| &group[0]);
         let mut candidates: Vec<&Vec<u8>> = later.chain(former).collect();
         candidates.sort_unstable();
         candidates.dedup();
@@ -106,7 +111,9 @@ mod tests {
         let former: Vec<Vec<u8>> = [10, 20, 30, 40].map(|key| vec![key]).to_vec();
         assert_eq!(sample([]).choose(3, &former), Some(vec![vec![20], vec![30]]));
         assert_eq!(sample([5, 15]).choose(4, &former[..1]), Some(vec![vec![10], vec![15], vec![15]]));
-        assert_eq!(sample([5]).choose(2, &[]), None);
+        assert_eq!(sample([5]).choose(3, &[]), Some(vec![vec![5], vec![5]]));
+        assert_eq!(sample([]).choose(2, &[]), None);
+        assert_eq!(sample([]).choose(1, &[]), Some(vec![]));
     }
 
     #[test]
@@ -126,7 +133,7 @@ mod tests {
             let former: Vec<Vec<u8>> = (0..former).map(|key| vec![key * 20]).collect();
             let groups: std::collections::BTreeSet<u8> = keys.iter().copied().collect();
             let Some(chosen) = sample(keys).choose(instances, &former) else {
-                prop_assert!(former.is_empty() && groups.len() < 2);
+                prop_assert!(former.is_empty() && groups.is_empty());
                 return Ok(());
             };
             prop_assert_eq!(chosen.len() + 1, instances);

@@ -1,9 +1,11 @@
 //! The rows of a table on their way to where they belong.
 //!
 //! A thread for each old instance reads batches and divides them; one for each new instance writes what comes, in transactions of its own. Between
-//! them is a queue for each new instance, which has room for few batches. Whoever fails drops its end, and so ends all others.
+//! them is a queue for each new instance, which has room for few batches. A writer that fails drops its end, and so ends all readers; a reader that fails says
+//! so to the others, which look before each batch.
 
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, ScopedJoinHandle};
 
 use ensilo::{Database, Durability, DynamicTable, Error};
@@ -33,6 +35,7 @@ pub(super) fn copy_table(
     let written_to = target.make_table(table)?;
     let of_rows = RedistributionError::of_rows(table.name());
     let rows = source.rows_of(table.source).map_err(&of_rows)?;
+    let has_failed = AtomicBool::new(false);
     let copied = thread::scope(|scope| {
         let mut queues = Vec::new();
         let mut writers = Vec::new();
@@ -42,9 +45,17 @@ pub(super) fn copy_table(
             writers.push(scope.spawn(move || write(at, &batches)));
         }
         let (read, progressed) = mpsc::channel();
+        let has_failed = &has_failed;
         let start_reader = |rows| {
             let (queues, read) = (queues.clone(), read.clone());
-            scope.spawn(move || divide(rows, table, &queues, &read))
+            scope.spawn(move || {
+                let divided = divide(rows, table, &queues, |count| {
+                    read.send(count).is_ok() && !has_failed.load(Ordering::Relaxed)
+                });
+                // Relaxed: a matter of when they end.
+                has_failed.fetch_or(divided.is_err(), Ordering::Relaxed);
+                divided
+            })
         };
         let readers: Vec<_> = rows.into_iter().map(start_reader).collect();
         drop((queues, read));
@@ -63,12 +74,13 @@ fn join<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, Error>>>) -> Result<Vec<T
     threads.into_iter().map(ended).collect()
 }
 
-/// Reads rows, and hands each of them to whoever writes it. Ends early when somebody else has ended.
+/// Reads rows, and hands each of them to whoever writes it. `goes_on` is told how many were handed over, and says whether to go on. Ends early when
+/// somebody else has ended.
 fn divide(
     rows: Batches,
     table: &PlannedTable<'_>,
     queues: &[SyncSender<Vec<EncodedRow>>],
-    read: &Sender<u64>,
+    goes_on: impl Fn(u64) -> bool,
 ) -> Result<(), Error> {
     for batch in rows {
         let batch = batch?;
@@ -76,7 +88,7 @@ fn divide(
         let divided = divided(batch, table, queues.len() as u16);
         let mut handed_over =
             queues.iter().zip(divided).map(|(queue, rows)| rows.is_empty() || queue.send(rows).is_ok());
-        if !handed_over.all(|is_handed_over| is_handed_over) || read.send(count).is_err() {
+        if !handed_over.all(|is_handed_over| is_handed_over) || !goes_on(count) {
             return Ok(());
         }
     }

@@ -116,11 +116,15 @@ fn choose_ranges(
             sample.add(first_columns(parts, &key).unwrap_or(&key));
         }
     }
+    // Rows that have these columns in common stay together.
     let former = match &table.partitioning {
-        Some(AnyPartitioning::Ranges { from }) => &from[..],
-        _ => &[],
+        Some(AnyPartitioning::Ranges { from }) => from
+            .iter()
+            .map(|beginning| first_columns(parts, beginning).unwrap_or(beginning).to_vec())
+            .collect(),
+        _ => Vec::new(),
     };
-    let chosen = sample.choose(instances.into(), former);
+    let chosen = sample.choose(instances.into(), &former);
     let from = chosen.ok_or_else(|| {
         unfit(
             name,
