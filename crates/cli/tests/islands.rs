@@ -236,6 +236,9 @@ fn tables_are_redistributed_over_another_number_of_instances() {
         expect_exit(2, &["islands", "redistribute", "--partition", wrong], &[&one, &place.join("none")]);
     }
     expect_exit(2, &[&redistribute[..], &["0"]].concat(), &[&one, &place.join("none")]);
+    let twice = ["--partition", "account=hash", "--partition", "account=ranges"];
+    let twice = expect_exit(2, &[&redistribute[..], &["2"], &twice].concat(), &[&one, &place.join("none")]);
+    assert!(twice.contains("twice for table account"), "{twice}");
 }
 
 #[test]

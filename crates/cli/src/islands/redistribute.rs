@@ -1,5 +1,6 @@
 //! `ensilo islands redistribute`: tables for another number of instances.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,6 +74,7 @@ fn partition(text: &str) -> Result<(String, Repartitioning), String> {
 /// Copies tables to other instances.
 pub(super) fn run(arguments: &RedistributeArguments) -> Done {
     let RedistributeArguments { from, target, instances, workers, commit_unit, partitions } = arguments;
+    refuse_tables_that_come_twice(partitions);
     let bar = progress_line();
     let mut redistribution = Redistribution::of(from).progress(|progress| show(&bar, progress));
     if let Some(instances) = instances {
@@ -91,6 +93,14 @@ pub(super) fn run(arguments: &RedistributeArguments) -> Done {
     bar.finish_and_clear();
     summarize(&copied?);
     Ok(())
+}
+
+/// Ends the program if a table is to be placed in two ways.
+fn refuse_tables_that_come_twice(partitions: &[(String, Repartitioning)]) {
+    let mut seen = BTreeSet::new();
+    if let Some((table, _)) = partitions.iter().find(|(table, _)| !seen.insert(table)) {
+        crate::refuse_usage(&format!("--partition comes twice for table {table}: leave one out"));
+    }
 }
 
 /// Returns a line on standard error, if that is a terminal.

@@ -1,4 +1,4 @@
-//! How large the next buffer of a writer is: enough for what it logs in some milliseconds.
+//! How large the next buffer of a writer is: enough for what it logs in a fraction of a second.
 //!
 //! There are writers that log all the time, and many that wait for a client, or for a decision of two-phase commit, between two transactions. Large
 //! buffers spare the former the change of buffers; each of the latter would keep one that is all but empty.
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 /// The first buffer of a writer. One that is smaller holds a few transactions only.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// A buffer that was full earlier is followed by a larger one, and otherwise by a smaller one.
-const FULL_AFTER: Duration = Duration::from_millis(50);
+/// A buffer that was full earlier is followed by a larger one, and otherwise by a smaller one. Buffers are what goes on being filled while a sync of
+/// the disk takes long, so they hold more than most syncs take.
+const FULL_AFTER: Duration = Duration::from_millis(200);
 
 /// See the module's documentation.
 #[derive(Debug)]

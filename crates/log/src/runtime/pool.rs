@@ -55,16 +55,21 @@ impl Pool {
         self.buffer_bytes
     }
 
-    /// Returns a buffer of so many bytes, unless too many are out.
+    /// Returns a buffer of so many bytes at least, unless too many are out.
     pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
         let mut state = self.state.lock();
         if state.out >= self.limit(&state) {
             return None;
         }
         state.out += 1;
-        let kept = if bytes == self.buffer_bytes { state.free.pop() } else { None };
-        // Allocation outside the lock.
+        let fits = (self.buffer_bytes / 2 + 1..=self.buffer_bytes).contains(&bytes);
+        let kept = if fits { state.free.pop() } else { None };
+        let is_one_too_many = state.out + state.free.len() > self.limit(&state);
+        let surplus = if is_one_too_many { state.free.pop() } else { None };
+        // Allocation and what frees memory outside the lock.
         drop(state);
+        drop(surplus);
+        let bytes = if fits { self.buffer_bytes } else { bytes };
         Some(kept.unwrap_or_else(|| Buffer::new(bytes)))
     }
 
