@@ -105,7 +105,7 @@ impl IslandsOptions {
 
     /// Stores the instances below a directory, each in one of its own. A directory has a fixed number of instances: with a plan of more or fewer of
     /// them it is not opened, and nothing in it changes. [`Redistribution`](crate::Redistribution), or `ensilo islands redistribute`, copies tables to
-    /// another number of instances.
+    /// another number of instances. Nor is it opened when one of them is lost; their files are put back then, or a copy of all.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());

@@ -145,7 +145,7 @@ pub(crate) struct Unfinished(PathBuf);
 impl Unfinished {
     /// Begins a copy in a directory that is empty or missing.
     pub(crate) fn begin(directory: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(directory)?;
+        create_directories(directory)?;
         let mark = Unfinished::path_in(directory);
         File::create_new(&mark)?.sync_all()?;
         let unfinished = Unfinished(mark);
@@ -171,6 +171,13 @@ impl Unfinished {
     fn path_in(directory: &Path) -> PathBuf {
         directory.join("BACKUP.unfinished")
     }
+}
+
+/// Makes a directory and those above it that are missing, and stores that they are there.
+fn create_directories(directory: &Path) -> io::Result<()> {
+    let made: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
+    std::fs::create_dir_all(directory)?;
+    made.into_iter().filter_map(Path::parent).try_for_each(|above| File::open(above)?.sync_all())
 }
 
 fn refused(message: &str) -> Refusal {

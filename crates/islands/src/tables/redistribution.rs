@@ -215,7 +215,7 @@ impl<'a> Redistribution<'a> {
     /// read back; before, the directory cannot be opened.
     ///
     /// # Errors
-    /// [`RedistributionError`]; what was made of the target is removed.
+    /// [`RedistributionError`]; what was made of the target is removed, unless all that has failed is to store that it is whole.
     pub fn write_to(mut self, target: impl AsRef<Path>) -> Result<Redistributed, RedistributionError> {
         let start = Instant::now();
         let target = self.whole_target(target.as_ref())?;
