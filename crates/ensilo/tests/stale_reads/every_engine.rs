@@ -174,7 +174,7 @@ fn a_request_within_a_request_leaves_the_panic_to_the_outer_one() {
 fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
     const ROWS: u32 = 20_000;
     let (db, halves) = halves(ROWS);
-    let is_over = AtomicBool::new(false);
+    let (is_over, attempts) = (AtomicBool::new(false), Cell::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0_u32.. {
@@ -191,6 +191,7 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
         });
         for report in 0..3 {
             let outcome = db.transact(|tx| {
+                attempts.set(attempts.get() + 1);
                 let mut sum = 0;
                 halves.range(1..).for_each(tx, |_, half| sum += half.value)?;
                 assert_eq!(sum, i64::from(ROWS - 1) * 50);
@@ -202,8 +203,10 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
             outcome.unwrap();
         }
     });
-    let attempts = db.statistics().unwrap().attempts_max;
-    assert!(attempts <= 10, "{attempts} attempts");
+    assert!(attempts.get() <= 3 * 10, "{} attempts of three reports", attempts.get());
+    // Where reports lock what they read, the writer is the one that is tried again and again.
+    let most = db.statistics().unwrap().attempts_max;
+    assert!(most <= 10 || LOCKS, "{most} attempts");
     assert_eq!(messages(), [""; 0]);
 }
 
