@@ -9,7 +9,7 @@ use super::coordinated::{Coordinated, Own, Stage};
 use super::id::{DistributedId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::queue::{Queue, Stand, Turn};
+use super::queue::{Queue, Stand, Turn, older_waits};
 use super::request::{Outcome, Request};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
 use super::store::{Decided, Failed, OwnPart, PartStore, Refused, RefusedOf};
@@ -462,14 +462,9 @@ fn decide<S: PartStore>(
     }
 }
 
-/// Returns why one does not wait that keeps others waiting.
-pub(super) fn older_waits() -> Refusal {
-    Refusal::new(RefusalReason::Conflict, "an older transaction is in the way, and others wait for this one")
-}
-
-/// Returns why a part, or what it returns, cannot be sent.
-pub(super) fn too_long() -> Refusal {
-    let message = format!("a part, and what it returns, have {PART_BYTES_MAX} bytes at most");
+/// Returns why a part cannot be sent.
+fn too_long() -> Refusal {
+    let message = format!("a part has {PART_BYTES_MAX} bytes at most");
     Refusal::new(RefusalReason::Rejected, message)
 }
 

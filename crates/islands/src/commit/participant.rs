@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ages::{Age, Ages};
-use super::coordinator::older_waits;
 use super::id::{DistributedId, OpenId, SiteId};
 use super::message::{Decision, Message, Refusal, RefusalReason, Vote};
 use super::patience::Patience;
-use super::queue::{Queue, Stand, Turn};
+use super::queue::{Queue, Stand, Turn, older_waits};
 use super::site::{Io, Outbox};
 use super::store::{Failed, PartStore, Refused, RefusedOf, Voting};
 use super::unstored::Unstored;
@@ -54,8 +53,6 @@ pub(super) struct Participant<S: PartStore> {
     parts: BTreeMap<DistributedId, Part<S::Prepared>>,
     /// Those that wait to be stored.
     unstored: Unstored<S::Ticket>,
-    /// Those that were refused, and what they follow from waits to be stored.
-    refused: Unstored<S::Ticket>,
     come: BTreeMap<SiteId, Window>,
     patience: Patience,
     ages: Ages,
@@ -69,7 +66,6 @@ impl<S: PartStore> Participant<S> {
             incarnation,
             parts: BTreeMap::new(),
             unstored: Unstored::new(),
-            refused: Unstored::new(),
             come: BTreeMap::new(),
             patience: Patience::new(wait),
             ages,
@@ -186,7 +182,7 @@ impl<S: PartStore> Participant<S> {
         match ticket {
             Some(ticket) => {
                 self.parts.insert(id, Part::Refused(refusal));
-                self.refused.add(ticket, id);
+                self.unstored.add(ticket, id);
             }
             None => self.vote(io, id, Vote::No(refusal)),
         }
@@ -243,9 +239,6 @@ impl<S: PartStore> Participant<S> {
     /// Goes on with what was stored, and asks for decisions that have not come.
     pub(super) fn poll<B: Outbox>(&mut self, io: &mut Io<'_, S, B>) -> Result<(), Failed> {
         while let Some(id) = self.unstored.next(io.store)? {
-            self.go_on(io, id);
-        }
-        while let Some(id) = self.refused.next(io.store)? {
             self.go_on(io, id);
         }
         if let Some(since) = self.patience.look(io.now) {

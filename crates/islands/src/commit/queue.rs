@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::ages::Age;
 use super::id::DistributedId;
-use super::message::Refusal;
+use super::message::{Refusal, RefusalReason};
 
 /// How long until they are tried again where nothing has ended here. Where nobody gets on, it doubles up to the longest.
 const INTERVAL_MIN: Duration = Duration::from_micros(100);
@@ -129,4 +129,9 @@ impl Queue {
     fn look_in(&mut self, interval: Duration, now: Instant) {
         (self.interval, self.next_look) = (interval, Some(now + interval));
     }
+}
+
+/// Returns why one does not wait that keeps others waiting.
+pub(super) fn older_waits() -> Refusal {
+    Refusal::new(RefusalReason::Conflict, "an older transaction is in the way, and others wait for this one")
 }
