@@ -457,7 +457,8 @@ fn a_handle_of_before_takes_no_file_from_the_next_opening() {
     assert_rows(&db, &balances);
     let memory = db.statistics().unwrap().memory;
     assert!(memory.cold_row_bytes <= memory.cold_file_bytes, "{memory:?}");
-    assert!((1..u64::from(ROWS)).contains(&memory.cold_rows), "{memory:?}");
+    // Each row has an entry in the index, which leaves memory by itself; a few rows are the catalog's.
+    assert!((1..2 * u64::from(ROWS) + 100).contains(&memory.cold_rows), "{memory:?}");
 }
 
 #[test]
