@@ -203,10 +203,17 @@ fn await_next_attempt<E: Engine>(
     retries: u32,
     undone: Undone,
 ) -> Result<(), Box<Undone>> {
-    if !undone.is_conflict() || attempt > retries {
+    let is_conflict = undone.is_conflict();
+    if !is_conflict || attempt > retries {
         worker.raw.counters().note_attempts(attempt);
         let Undone { error, is_own_abort, .. } = undone;
-        let error = if is_own_abort { shared.explain(error) } else { error };
+        let mut error = if is_own_abort { shared.explain(error) } else { error };
+        if is_conflict
+            && retries > 0
+            && let Error::Aborted(abort) = &mut error
+        {
+            abort.give_up_after(attempt);
+        }
         return Err(Box::new(Undone { error, ..undone }));
     }
     if shared.is_closed() {

@@ -31,7 +31,7 @@ use ensilo_engine::{Engine, Store, TableId};
 use self::dropped::{DroppedName, DroppedNames};
 use self::system::SystemTables;
 use self::table_core::{TableCore, new_store};
-use crate::error::{Error, Name, Result};
+use crate::error::{Error, Name, NamedStore, Result};
 use crate::mutex::lock;
 use crate::queue::Queues;
 
@@ -89,17 +89,18 @@ impl<E: Engine> Catalog<E> {
         tables
     }
 
-    /// Returns the table or index that a store is, or was, by name.
-    pub(crate) fn store_name(&self, id: TableId) -> Option<Arc<str>> {
+    /// Returns the table or index that a store is, or was.
+    pub(crate) fn named_store(&self, id: TableId) -> Option<NamedStore> {
         for table in self.tables().iter().chain(self.system.all()) {
             if table.store.id() == id {
-                return Some(Arc::clone(&table.name));
+                return Some(NamedStore { name: Arc::clone(&table.name), keys: Some(table.keys(None)) });
             }
             if let Some(index) = table.indexes.snapshot().iter().find(|index| index.store.id() == id) {
-                return Some(format!("{}.{}", table.name, index.name).into());
+                let name = format!("{}.{}", table.name, index.name).into();
+                return Some(NamedStore { name, keys: Some(table.keys(Some(index))) });
             }
         }
-        self.dropped.get(id).map(|name| name.in_abort())
+        self.dropped.get(id).map(|dropped| NamedStore { name: dropped.in_abort(), keys: None })
     }
 
     /// Takes the table out.

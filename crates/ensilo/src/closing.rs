@@ -70,17 +70,7 @@ impl Closing {
 impl ClosingState {
     fn outcome(&self) -> Option<Result<()>> {
         let ClosingState::Closed(outcome) = self else { return None };
-        Some(outcome.as_ref().map_err(again).copied())
-    }
-}
-
-/// Copies an error that closing has ended with.
-fn again(error: &Error) -> Error {
-    match error {
-        Error::LogFailed(error) => Error::LogFailed(error.clone()),
-        Error::ThreadPanicked(message) => Error::ThreadPanicked(message.clone()),
-        Error::CheckpointFailed(text) => Error::CheckpointFailed(text.clone()),
-        other => Error::CheckpointFailed(Name::new(other.to_string())),
+        Some(outcome.clone())
     }
 }
 
@@ -92,7 +82,7 @@ impl Closer<'_> {
     pub(crate) fn end(mut self, outcome: Result<()>, panics: FirstPanic) -> Result<()> {
         let panicked = |panic: &Panic| Error::ThreadPanicked(Name::new(message_of(&**panic)));
         let outcome = panics.0.as_ref().map_or(outcome, |panic| Err(panicked(panic)));
-        self.outcome = outcome.as_ref().map_err(again).copied();
+        self.outcome = outcome.clone();
         drop(self);
         match panics.0 {
             Some(panic) if !thread::panicking() => resume_unwind(panic),

@@ -2,6 +2,7 @@
 
 mod indexes;
 mod open;
+mod schema_check;
 mod storage;
 mod tables;
 
@@ -87,7 +88,7 @@ impl<E: Engine> Database<E> {
     ///
     /// An error of another type goes through [`Error::user`]: `file.read(&mut bytes).map_err(Error::user)?`
     /// for an [`io::Error`](std::io::Error), which [`Error::user_error`] returns again. It undoes the
-    /// transaction.
+    /// transaction. [`Database::transact_as`] takes closures with errors of other types.
     ///
     /// Isolation: serializable. After `Ok` the writes are visible to every transaction that commits later.
     /// They are also on disk, with everything that the transaction has read, unless the database is in memory

@@ -7,8 +7,10 @@
 mod abort;
 mod convert;
 mod details;
+mod key_shape;
 
 use std::fmt;
+use std::sync::Arc;
 
 use ensilo_engine::TRANSACTION_LIMITS;
 use ensilo_log::{LogError, OpenError};
@@ -18,6 +20,7 @@ pub use abort::{Abort, AbortReason};
 pub use details::{
     BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType,
 };
+pub(crate) use key_shape::{KeyShape, NamedStore};
 
 /// The result of every request and statement.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -27,7 +30,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A failed *statement* leaves its transaction usable with nothing of that statement applied, except for
 /// [`Error::Aborted`], [`Error::OutOfMemory`], [`Error::TransactionTooLarge`] and [`Error::RowUnreadable`]: after
 /// those the transaction cannot commit any more. Nor can it after [`Error::UnknownTable`] if it has used the table before.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The transaction met a conflict (or a snapshot grew too old) and was undone.
@@ -93,9 +96,9 @@ pub enum Error {
     IndexBroken(BrokenIndex),
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
-    /// The static row type and the stored table differ; the text says in what. Remedy: for an index that the
-    /// table does not have, [`Database::create_index`](crate::Database::create_index). The columns of a table
-    /// stay as they were created: use the row type of then, or copy the rows into a new table.
+    /// The static row type and the stored table differ; the text says in what, and what to write. Remedy: for an
+    /// index that the table does not have, [`Database::create_index`](crate::Database::create_index). The columns of
+    /// a table stay as they were created: use the row type of then, or copy the rows into a new table.
     SchemaMismatch(SchemaMismatch),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
@@ -148,10 +151,10 @@ pub enum Error {
     LoadFailed(Name),
     /// A backup could not be made, and what was made of it is gone. The database is as it was. Remedy: see to
     /// the disk, or choose the directory, that the text names.
-    BackupFailed(Box<OpenError>),
+    BackupFailed(Arc<OpenError>),
     /// The database could not be opened. The text names the file, what is wrong with it and what to do.
     /// Nothing was changed.
-    Open(Box<OpenError>),
+    Open(Arc<OpenError>),
     /// The recovered catalog names a table or an index, but its definition cannot be read. Remedy: restore a
     /// backup.
     DamagedCatalog(Name),
@@ -329,9 +332,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::User(user) => Some(user.get()),
-            Error::LogFailed(error) => Some(&**error),
-            Error::BackupFailed(error) | Error::Open(error) => Some(&**error),
+            // The text has that of all others.
+            Error::User(user) => user.get().source(),
             _ => None,
         }
     }

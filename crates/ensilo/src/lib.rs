@@ -155,6 +155,7 @@ mod maintain;
 mod mutex;
 mod options;
 mod outcome;
+mod own_error;
 mod pool;
 mod queue;
 mod records;

@@ -40,6 +40,7 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
     pub(crate) read_only: bool,
+    pub(crate) must_exist: bool,
     pub(crate) answer_while_loading: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) on_event: Option<EventHook>,
@@ -59,6 +60,7 @@ impl Default for Options {
             durability: None,
             durable: DurableOptions::default(),
             read_only: false,
+            must_exist: false,
             answer_while_loading: false,
             on_recovery: None,
             on_event: None,
@@ -184,9 +186,17 @@ impl Options {
         self
     }
 
+    /// Refuses a directory without a database, with [`OpenError::NotADatabase`](crate::OpenError::NotADatabase),
+    /// instead of making one there. By default a database is made in a directory that is empty or missing, if the
+    /// directory above is there.
+    pub fn must_exist(mut self, must_exist: bool) -> Self {
+        self.must_exist = must_exist;
+        self
+    }
+
     /// Sets the directories of the log, one for each disk that shares the work: each gets a logger of its
-    /// own. By default there is one, within the database's directory. A missing directory is created, and a
-    /// relative path counts from the current directory. The directories must stay for as long as the database
+    /// own. By default there is one, within the database's directory. A missing directory is created if the one
+    /// above is there, and a relative path counts from the current directory. The directories must stay for as long as the database
     /// does. A later opening may name others, and one that names none goes on within the database's
     /// directory.
     ///

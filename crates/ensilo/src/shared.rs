@@ -380,7 +380,7 @@ impl<E: Engine> DatabaseShared<E> {
             return Error::UnknownTable(Name::new(&*name));
         }
         if let Some(abort) = error.as_abort_mut() {
-            abort.name_table(|id| self.catalog.store_name(id));
+            abort.name_store(|id| self.catalog.named_store(id));
             if abort.reason() == AbortReason::OutOfMemory {
                 abort.explain_shortage(MemoryShortage {
                     limit_bytes: self.options.memory_limit_bytes,

@@ -29,7 +29,7 @@ use crate::catalog::table_core::TableCore;
 use crate::local::Local;
 use crate::outcome::{Undone, may_retry};
 use crate::queue::{Generation, HeldClaims, WrittenTable};
-use crate::{Error, Result};
+use crate::{Error, Result, own_error};
 
 pub(crate) use self::reader::EndedReader;
 pub use self::reader::Reader;
@@ -411,7 +411,7 @@ impl<Raw: Read> Inner<'_, Raw> {
 }
 
 fn is_abort(error: &Error) -> bool {
-    error.as_abort().is_some()
+    error.as_abort().is_some() || own_error::is_mark(error)
 }
 
 impl<'t, E: Engine> Snapshot<'t, E> {

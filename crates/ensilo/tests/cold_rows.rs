@@ -412,7 +412,7 @@ fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
     let (rows, refused) = fill(&db, &accounts, 0);
     assert!(cold_files(&disk).0 > 1 << 20, "{rows} rows");
     let why = ", with a memory limit of 8388608 bytes; rows cannot leave memory: /db/cold: ";
-    assert!(refused.contains("in account at key") && refused.contains(why), "{refused}");
+    assert!(refused.contains("in account at id = ") && refused.contains(why), "{refused}");
     until("it is seen", || degraded(&db) == Some(DegradedReason::EvictionFailed));
     let failed = events.iter().find_map(|event| match event {
         Event::EvictionFailed { error } => Some(error),

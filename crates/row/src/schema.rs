@@ -15,6 +15,7 @@ mod key_columns;
 mod key_part;
 mod parts;
 mod same_key;
+mod shown_key;
 
 use crate::layout::place;
 use crate::{ColumnSpec, KeyPart, Slot};

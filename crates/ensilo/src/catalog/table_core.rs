@@ -10,7 +10,7 @@ use ensilo_sync::unchecked::AtomicU64;
 
 use super::index_core::{DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
-use crate::error::{Abort, DuplicateKey, MissingRow, Name, TooLong};
+use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
 use crate::queue::{Queues, TableQueue};
@@ -99,15 +99,21 @@ impl<S: Store> TableCore<S> {
         Error::UnknownTable(Name::new(format!("{} in this transaction's database", self.name)))
     }
 
+    /// Returns what the primary keys consist of, or the keys in an index.
+    pub(crate) fn keys(&self, index: Option<&IndexCore<S>>) -> KeyShape {
+        KeyShape::new(&self.schema, index.map(|index| &index.schema))
+    }
+
     #[cold]
     pub(crate) fn duplicate(&self, index: Option<&IndexCore<S>>, key: &[u8]) -> Error {
+        let keys = self.keys(index);
         let index = index.map(|index| Arc::clone(&index.name));
-        Error::DuplicateKey(DuplicateKey::new(Arc::clone(&self.name), index, key))
+        Error::DuplicateKey(DuplicateKey::new(Arc::clone(&self.name), index, keys, key))
     }
 
     #[cold]
     pub(crate) fn missing(&self, key: &[u8]) -> Error {
-        Error::MissingRow(MissingRow::new(Arc::clone(&self.name), key))
+        Error::MissingRow(MissingRow::new(Arc::clone(&self.name), self.keys(None), key))
     }
 
     #[cold]

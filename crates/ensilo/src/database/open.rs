@@ -1,10 +1,11 @@
 //! The ways to open a database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_engine::Engine;
+use ensilo_log::OpenError;
 
 use super::{Database, Owner};
 use crate::durability::Durability;
@@ -37,7 +38,8 @@ impl Options {
     }
 
     /// Opens the database in this directory with the engine [`Silo`](crate::Silo), and creates it if the
-    /// directory is empty or missing.
+    /// directory is empty or missing, unless [`Options::must_exist`] forbids that. The directory above has to be
+    /// there: a path that is mistyped makes no directories.
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial
     /// order. Damage is an error, and so are files of another time or of another copy of the database. There
@@ -92,7 +94,16 @@ impl<E: Engine> Database<E> {
     }
 
     fn open_on(options: Options, disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Self> {
-        let open = if options.read_only { open::to_read } else { open::to_write };
+        if options.must_exist {
+            ensilo_log::manifest_of(&*disk, &directory).map_err(Error::from_open)?;
+        }
+        let open = if options.read_only {
+            open::to_read
+        } else {
+            let directories = [&directory].into_iter().chain(&options.durable.log_directories);
+            directories.map(PathBuf::as_path).try_for_each(|directory| check_parent(&*disk, directory))?;
+            open::to_write
+        };
         Self::owning(open(options, disk, directory)?)
     }
 
@@ -101,6 +112,21 @@ impl<E: Engine> Database<E> {
         let database = Database { owner: Arc::new(Owner(Arc::clone(&shared))), shared: Arc::clone(&shared) };
         shared.start_collector()?;
         Ok(database)
+    }
+}
+
+/// Refuses a directory that is missing together with the one above it.
+fn check_parent(disk: &dyn Disk, directory: &Path) -> Result<()> {
+    let exists = |path: &Path| {
+        let failed = |error| OpenError::Io { doing: "look for", path: path.to_path_buf(), error };
+        disk.exists(path).map_err(|error| Error::from_open(failed(error)))
+    };
+    match directory.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !exists(directory)? && !exists(parent)? => {
+            let (directory, parent) = (directory.to_path_buf(), parent.to_path_buf());
+            Err(Error::from_open(OpenError::MissingParent { directory, parent }))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,34 +1,75 @@
 //! Tables: created, opened, listed and dropped.
 
-use ensilo_engine::{Engine, Store};
+use std::sync::Arc;
+
+use ensilo_engine::Engine;
 use ensilo_row::{Row, Schema};
 
 use super::Database;
+use super::schema_check::check_schema;
 use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
-use crate::error::SchemaMismatch;
 use crate::table::Table;
 use crate::{Error, Result};
 
 impl<E: Engine> Database<E> {
-    /// Creates the table that the row type `T` describes, with its indexes.
-    ///
-    /// A program that finds the table there when it starts again opens it instead:
+    /// Returns a handle to the table that the row type `T` describes, which is created, with its indexes, if it is
+    /// not there. A program calls it when it starts, whether it has run before or not.
     ///
     /// ```
-    /// # use ensilo::{Database, Error, Row, Table};
+    /// # use ensilo::{Database, Row};
     /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
     /// # fn main() -> ensilo::Result<()> {
     /// # let db = Database::in_memory()?;
-    /// # for _ in 0..2 {
-    /// let accounts: Table<Account> = match db.open_table() {
-    ///     Err(Error::UnknownTable(_)) => db.create_table()?,
-    ///     opened => opened?,
-    /// };
-    /// # assert_eq!(accounts.name(), "account");
-    /// # }
+    /// let accounts = db.table::<Account>()?;
+    /// db.transact(|tx| accounts.upsert(tx, &Account { id: 1, balance: 100 }))?;
+    /// assert_eq!(db.transact(|tx| db.table::<Account>()?.scan().count(tx))?, 1);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    /// As [`Database::open_table`], when the table is there, but for [`Error::UnknownTable`], which is for databases
+    /// that are open for reading only; as [`Database::create_table`] otherwise.
+    pub fn table<T: Row>(&self) -> Result<Table<T, E>> {
+        self.open_or_create(T::schema()).map(Table::new)
+    }
+
+    /// Like [`Database::table`], with another name than the row type's: for several tables of one type.
+    ///
+    /// # Errors
+    /// As [`Database::table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
+    pub fn table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
+        let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
+        self.open_or_create(&schema).map(Table::new)
+    }
+
+    /// Like [`Database::table`], with a schema that was made at run time.
+    ///
+    /// # Errors
+    /// As [`Database::table`]; [`Error::InvalidSchema`] when its name is the system's.
+    pub fn dynamic_table(&self, schema: &Schema) -> Result<DynamicTable<E>> {
+        self.open_or_create(schema).map(DynamicTable::new)
+    }
+
+    fn open_or_create(&self, schema: &Schema) -> Result<Arc<TableCore<E::Store>>> {
+        loop {
+            match self.table_core(schema.name()) {
+                Err(Error::UnknownTable(_)) if self.shared.read_only().is_none() => {}
+                opened => {
+                    let core = opened?;
+                    return check_schema(&core, schema).map(|()| core);
+                }
+            }
+            match self.shared.create_table(schema.clone()) {
+                // Another thread was faster.
+                Err(Error::TableExists(_)) => {}
+                created => return created,
+            }
+        }
+    }
+
+    /// Creates the table that the row type `T` describes, with its indexes, and refuses one that is there already.
+    /// [`Database::table`] opens that.
     ///
     /// # Errors
     /// [`Error::TableExists`]; [`Error::NestedRequest`] inside a request or while this thread was the last to
@@ -115,38 +156,4 @@ impl<E: Engine> Database<E> {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name)
     }
-}
-
-/// Compares the schema of a row type with that of the table as it is.
-fn check_schema<S: Store>(core: &TableCore<S>, wanted: &Schema) -> Result<()> {
-    let differs =
-        |difference: String| Err(Error::SchemaMismatch(SchemaMismatch::new(&core.name, difference)));
-    let stored = core.current_schema();
-    let (columns, wanted_columns) = (stored.columns(), wanted.columns());
-    if columns.len() != wanted_columns.len() {
-        return differs(format!("it has {} columns, the row type {}", columns.len(), wanted_columns.len()));
-    }
-    for (column, wanted) in columns.iter().zip(wanted_columns) {
-        if column != wanted {
-            return differs(format!("it has {}, the row type {}", described(column), described(wanted)));
-        }
-    }
-    if stored.primary_key() != wanted.primary_key() {
-        return differs("it has another primary key".to_owned());
-    }
-    for index in wanted.indexes() {
-        match stored.index(index.name()) {
-            None => return differs(format!("it has no index {}", index.name())),
-            Some(existing) if existing != index => {
-                return differs(format!("its index {} is defined otherwise", index.name()));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn described(column: &ensilo_row::Column) -> String {
-    let null = if column.nullable { ", nullable" } else { "" };
-    format!("column {} of type {}{null}", column.name, column.column_type)
 }

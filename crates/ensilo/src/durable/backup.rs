@@ -6,6 +6,7 @@
 //! been logged meanwhile.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Failpoint};
@@ -75,7 +76,7 @@ impl Durable {
         // Any other failure is reported, also while the database is being closed.
         let BackedUp { durable_epoch, files, bytes } = copied.map_err(|error| match is_given_up {
             true => Error::Closed,
-            false => Error::BackupFailed(Box::new(error)),
+            false => Error::BackupFailed(Arc::new(error)),
         })?;
         Ok(Backup { durable_epoch: durable_epoch.get(), files, bytes, duration: start.elapsed() })
     }

@@ -47,12 +47,12 @@ pub(crate) fn to_write<E: Engine>(
     disk: Arc<dyn Disk>,
     directory: PathBuf,
 ) -> Result<DatabaseShared<E>> {
-    let mut found = ensilo_log::inspect(&disk, &directory).map_err(open_failed)?;
+    let mut found = ensilo_log::inspect(&disk, &directory).map_err(Error::from_open)?;
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
     if let Some(epoch) = options.durable.give_up_after {
-        found.give_up_after(epoch).map_err(open_failed)?;
+        found.give_up_after(epoch).map_err(Error::from_open)?;
     }
     let mut engine_options = engine_options(&options, &found);
     let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
@@ -78,7 +78,7 @@ pub(crate) fn to_read<E: Engine>(
     disk: Arc<dyn Disk>,
     directory: PathBuf,
 ) -> Result<DatabaseShared<E>> {
-    let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(open_failed)?;
+    let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(Error::from_open)?;
     let mut engine_options = options.engine_options();
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
     check_epochs(&engine_options.epochs)?;
@@ -108,7 +108,7 @@ fn check_epochs(epochs: &EpochOptions) -> Result<()> {
     if epochs.start() < Epoch::LAST {
         return Ok(());
     }
-    Err(open_failed(OpenError::Refused(format!(
+    Err(Error::from_open(OpenError::Refused(format!(
         "the numbers of epochs are used up: the next opening would begin with {}, and the last one is {}. Put the rows \
          into a new database: `ensilo log dump` prints what is in the files",
         epochs.start(),
@@ -152,7 +152,7 @@ fn replay_and_load<E: Engine>(
             Some(_) => found.replay_log(&replayer, threads, progress),
             None => found.replay(&replayer, threads, progress),
         };
-        replayed.map_err(open_failed)
+        replayed.map_err(Error::from_open)
     })?;
     let recovered = replayer.finish().map_err(|error| replay_failed(error, directory))?;
     for store in recovered.stores {
@@ -162,7 +162,7 @@ fn replay_and_load<E: Engine>(
     shared.load_catalog(loads.as_mut())?;
     shared.rebuild_indexes(threads)?;
     if let Some(reason) = shared.engine.unreadable_rows() {
-        return Err(open_failed(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
+        return Err(Error::from_open(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
     }
     replayed.checkpoint_bytes += loads.as_ref().map_or(0, Loads::bytes_at_once);
     Ok((RecoveryStatistics::new(start.elapsed(), &replayed), loads))
@@ -195,7 +195,7 @@ fn begin_generation<E: Engine>(
         file_bytes: options.log_file_bytes,
         first_epoch: epochs.global_epoch(),
     };
-    let (generation, files) = found.next_generation(&generation).map_err(open_failed)?;
+    let (generation, files) = found.next_generation(&generation).map_err(Error::from_open)?;
     let covered = files.manifest().checkpoint.as_ref().map_or(Epoch::new(0), |entry| entry.begin_epoch);
     let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
         .map_err(Error::from_log)?;
@@ -257,17 +257,13 @@ fn start_checkpointer<E: Engine>(
         .map_err(|error| Error::CheckpointFailed(Name::new(format!("no thread for it: {error}"))))
 }
 
-fn open_failed(error: OpenError) -> Error {
-    Error::Open(Box::new(error))
-}
-
 fn replay_failed(error: ReplayError, directory: &Path) -> Error {
     match error {
         // Rows may leave again: what is loaded in the background is tried again.
         ReplayError::OutOfMemory | ReplayError::RowsCannotLeave(_) => {
             Error::OutOfMemory(Abort::out_of_memory(ensilo_engine::TableId::NONE))
         }
-        error => open_failed(OpenError::Replay { file: directory.to_path_buf(), error }),
+        error => Error::from_open(OpenError::Replay { file: directory.to_path_buf(), error }),
     }
 }
 

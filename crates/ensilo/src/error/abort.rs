@@ -6,6 +6,8 @@ use std::sync::Arc;
 pub use ensilo_engine::AbortReason;
 use ensilo_engine::TableId;
 
+use super::key_shape::{NamedStore, hexadecimal};
+
 /// Why and where a transaction was undone.
 #[derive(Clone, Debug)]
 pub struct Abort(Box<AbortDetails>);
@@ -13,8 +15,9 @@ pub struct Abort(Box<AbortDetails>);
 #[derive(Clone, Debug)]
 struct AbortDetails {
     raw: ensilo_engine::Abort,
-    table: Option<Arc<str>>,
+    store: Option<NamedStore>,
     shortage: MemoryShortage,
+    attempts: u32,
 }
 
 /// What is known of a memory limit that was reached.
@@ -28,18 +31,23 @@ pub(crate) struct MemoryShortage {
 impl Abort {
     #[cold]
     pub(crate) fn new(raw: ensilo_engine::Abort) -> Self {
-        Abort(Box::new(AbortDetails { raw, table: None, shortage: MemoryShortage::default() }))
+        Abort(Box::new(AbortDetails { raw, store: None, shortage: MemoryShortage::default(), attempts: 0 }))
     }
 
     pub(crate) fn explain_shortage(&mut self, shortage: MemoryShortage) {
         self.0.shortage = shortage;
     }
 
+    /// Says that the request is not tried again after so many attempts.
+    pub(crate) fn give_up_after(&mut self, attempts: u32) {
+        self.0.attempts = attempts;
+    }
+
     /// Puts the table's name in, which takes a look into the catalog and so is left until somebody will read
     /// it.
-    pub(crate) fn name_table(&mut self, name_of: impl FnOnce(TableId) -> Option<Arc<str>>) {
-        if self.0.table.is_none() {
-            self.0.table = name_of(self.store());
+    pub(crate) fn name_store(&mut self, name_of: impl FnOnce(TableId) -> Option<NamedStore>) {
+        if self.0.store.is_none() {
+            self.0.store = name_of(self.store());
         }
     }
 
@@ -60,7 +68,7 @@ impl Abort {
     /// concerns no table.
     #[must_use]
     pub fn table(&self) -> Option<&str> {
-        self.0.table.as_deref()
+        self.0.store.as_ref().map(|store| &*store.name)
     }
 
     /// Returns the encoded key at which the conflict was found. It is empty when the reason concerns a range,
@@ -68,6 +76,12 @@ impl Abort {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         self.0.raw.key()
+    }
+
+    /// Returns how often a request was run that has used up its retries, and 0 for any other abort.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.0.attempts
     }
 
     /// Returns whether the same transaction may succeed when it is run again.
@@ -84,7 +98,11 @@ impl fmt::Display for Abort {
             write!(f, " in {table}")?;
         }
         if !self.key().is_empty() {
-            write!(f, " at key {}", super::details::Hex(self.key()))?;
+            let keys = self.0.store.as_ref().and_then(|store| store.keys.as_ref());
+            match keys {
+                Some(keys) => write!(f, " at {}", keys.show(self.key()))?,
+                None => write!(f, " at key {}", hexadecimal(self.key()))?,
+            }
         }
         let MemoryShortage { limit_bytes, eviction_failure } = &self.0.shortage;
         if let Some(limit) = limit_bytes {
@@ -93,6 +111,14 @@ impl fmt::Display for Abort {
         if let Some(why) = eviction_failure {
             write!(f, "; rows cannot leave memory: {why}")?;
         }
-        f.write_str(if self.is_retryable() { "; a retry may succeed" } else { "" })
+        match self.attempts() {
+            0 if self.is_retryable() => f.write_str("; a retry may succeed"),
+            0 => Ok(()),
+            attempts => write!(
+                f,
+                "; given up after {attempts} attempts: let it touch fewer rows that others write, allow more retries \
+                 (Options::retries), or, where it only reads, use Database::read"
+            ),
+        }
     }
 }

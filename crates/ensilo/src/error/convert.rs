@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ensilo_engine::{AbortReason, TableId};
-use ensilo_log::LogError;
+use ensilo_log::{LogError, OpenError};
 use ensilo_row::{KEY_LEN_MAX, ROW_LEN_MAX, RowError, SchemaError};
 
 use super::{Abort, Error, Name, TooLong, WrongType};
@@ -19,6 +19,12 @@ impl Error {
             AbortReason::TransactionTooLarge => Error::TransactionTooLarge(Abort::new(abort)),
             _ => Error::Aborted(Abort::new(abort)),
         }
+    }
+
+    /// Makes the error of files that cannot be opened.
+    #[cold]
+    pub(crate) fn from_open(error: OpenError) -> Self {
+        Error::Open(Arc::new(error))
     }
 
     /// Makes the error of a log that has stopped.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::key_shape::KeyShape;
+
 /// A name or a text in an error, one pointer wide.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name(Box<Box<str>>);
@@ -35,23 +37,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Bytes printed as hexadecimal digits.
-pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
 /// Which table differs from its static row type, and in what.
 #[derive(Clone, Debug)]
-pub struct SchemaMismatch(Box<(Box<str>, Box<str>)>);
+pub struct SchemaMismatch(Box<(Box<str>, Vec<String>)>);
 
 impl SchemaMismatch {
     #[cold]
-    pub(crate) fn new(table: &str, difference: impl Into<Box<str>>) -> Self {
-        SchemaMismatch(Box::new((table.into(), difference.into())))
+    pub(crate) fn new(table: &str, differences: Vec<String>) -> Self {
+        SchemaMismatch(Box::new((table.into(), differences)))
     }
 
     /// Returns the table's name.
@@ -60,16 +53,17 @@ impl SchemaMismatch {
         &self.0.0
     }
 
-    /// Returns the first difference found, in words.
+    /// Returns the differences, each in words that say what the table has, what the row type has, and what to write.
+    /// Where columns differ, keys and indexes are not compared.
     #[must_use]
-    pub fn difference(&self) -> &str {
+    pub fn differences(&self) -> &[String] {
         &self.0.1
     }
 }
 
 impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the row type does not fit table {}: {}", self.table(), self.difference())
+        write!(f, "the row type does not fit table {}: {}", self.table(), self.differences().join("; "))
     }
 }
 
@@ -145,13 +139,14 @@ pub struct DuplicateKey(Box<TakenKey>);
 struct TakenKey {
     table: Arc<str>,
     index: Option<Arc<str>>,
+    keys: KeyShape,
     key: Box<[u8]>,
 }
 
 impl DuplicateKey {
     #[cold]
-    pub(crate) fn new(table: Arc<str>, index: Option<Arc<str>>, key: &[u8]) -> Self {
-        DuplicateKey(Box::new(TakenKey { table, index, key: key.into() }))
+    pub(crate) fn new(table: Arc<str>, index: Option<Arc<str>>, keys: KeyShape, key: &[u8]) -> Self {
+        DuplicateKey(Box::new(TakenKey { table, index, keys, key: key.into() }))
     }
 
     /// Returns the table's name.
@@ -175,8 +170,12 @@ impl DuplicateKey {
 
 impl fmt::Display for DuplicateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let index = self.index().unwrap_or("the primary key");
-        write!(f, "duplicate key {} in {} of table {}", Hex(self.key()), index, self.table())
+        let shown = self.0.keys.show(self.key());
+        write!(f, "table {} has a row with {shown} already", self.table())?;
+        match self.index() {
+            Some(index) => write!(f, ", and its index {index} is unique"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -219,56 +218,57 @@ impl fmt::Display for BrokenIndex {
 
 /// Which primary key of which table is missing.
 #[derive(Clone, Debug)]
-pub struct MissingRow(Box<(Arc<str>, Box<[u8]>)>);
+pub struct MissingRow(Box<MissingKey>);
+
+#[derive(Clone, Debug)]
+struct MissingKey {
+    table: Arc<str>,
+    keys: KeyShape,
+    key: Box<[u8]>,
+}
 
 impl MissingRow {
     #[cold]
-    pub(crate) fn new(table: Arc<str>, key: &[u8]) -> Self {
-        MissingRow(Box::new((table, key.into())))
+    pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8]) -> Self {
+        MissingRow(Box::new(MissingKey { table, keys, key: key.into() }))
     }
 
     /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
-        &self.0.0
+        &self.0.table
     }
 
     /// Returns the encoded primary key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.0.1
+        &self.0.key
     }
 }
 
 impl fmt::Display for MissingRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no row with primary key {} in table {}", Hex(self.key()), self.table())
+        write!(f, "table {} has no row with {}", self.table(), self.0.keys.show(self.key()))
     }
 }
 
 /// The error with which a closure undid its own transaction.
-#[derive(Debug)]
-pub struct UserError(Box<Box<dyn std::error::Error + Send + Sync>>);
+#[derive(Clone, Debug)]
+pub struct UserError(Arc<Box<dyn std::error::Error + Send + Sync>>);
 
 impl UserError {
     pub(super) fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        UserError(Box::new(Box::new(error)))
+        UserError(Arc::new(Box::new(error)))
     }
 
     pub(super) fn from_text(text: String) -> Self {
-        UserError(Box::new(text.into()))
+        UserError(Arc::new(text.into()))
     }
 
     /// Returns the error itself.
     #[must_use]
     pub fn get(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
         &**self.0
-    }
-
-    /// Returns the error itself, out of its box.
-    #[must_use]
-    pub fn into_inner(self) -> Box<dyn std::error::Error + Send + Sync> {
-        *self.0
     }
 }
 

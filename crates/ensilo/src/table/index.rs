@@ -47,7 +47,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             return Ok(());
         }
         let difference = format!("index {} has columns of other types or orders than its handle", index.name);
-        Err(Error::SchemaMismatch(SchemaMismatch::new(self.name(), difference)))
+        Err(Error::SchemaMismatch(SchemaMismatch::new(self.name(), vec![difference])))
     }
 }
 

@@ -29,6 +29,13 @@ pub enum OpenError {
         /// One of the things that it holds.
         holds: Option<String>,
     },
+    /// The directory is missing, and so is the one above it. Check the path, or make the one above.
+    MissingParent {
+        /// The directory of the database, or of its log.
+        directory: PathBuf,
+        /// The one above it.
+        parent: PathBuf,
+    },
     /// A later version wrote the file. Open the database with that version.
     NewerFormat {
         /// The file.
@@ -163,6 +170,12 @@ impl fmt::Display for OpenError {
             OpenError::NotADatabase { directory, holds: Some(name) } => {
                 write!(f, "{} holds {name}, but no database; name an empty directory", directory.display())
             }
+            OpenError::MissingParent { directory, parent } => write!(
+                f,
+                "{} cannot be made, because {} is missing: check the path, or make that directory first",
+                directory.display(),
+                parent.display()
+            ),
             OpenError::NewerFormat { file, format } => write!(
                 f,
                 "{} has format {format}, this version knows formats up to {FORMAT_VERSION}: open it with the version that wrote it",
@@ -217,15 +230,8 @@ fn is_write_refused(doing: &str, error: &io::Error) -> bool {
     ["lock", "sync"].contains(&doing) && is_refused.contains(&error.kind())
 }
 
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            OpenError::Io { error, .. } => Some(error),
-            OpenError::Replay { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+/// It has no source: its text has what the system said.
+impl Error for OpenError {}
 
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

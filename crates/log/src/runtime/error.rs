@@ -140,21 +140,5 @@ impl fmt::Display for LogError {
     }
 }
 
-impl std::error::Error for LogError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            LogError::NoSpace { error, .. }
-            | LogError::OutOfHandles { error, .. }
-            | LogError::Write { error, .. }
-            | LogError::Sync { error, .. }
-            | LogError::File { error, .. }
-            | LogError::Thread { error } => Some(&**error),
-            LogError::TakenOver { .. }
-            | LogError::Panicked
-            | LogError::Unfinished
-            | LogError::Closed
-            | LogError::NotReleased
-            | LogError::ReadOnly => None,
-        }
-    }
-}
+/// It has no source: its text has what the system said.
+impl std::error::Error for LogError {}

@@ -31,6 +31,39 @@ fn tables_are_listed_opened_and_dropped() {
     assert_eq!(db.transact(|tx| again.scan().count(tx)).unwrap(), 0);
 }
 
+#[test]
+fn a_table_is_opened_or_made() {
+    let db = quick();
+    let accounts = db.table::<Account>().unwrap();
+    db.transact(|tx| accounts.insert(tx, &account(1))).unwrap();
+    let again = db.table::<Account>().unwrap();
+    assert_eq!(db.transact(|tx| again.get(tx, 1)).unwrap(), Some(account(1)));
+    // Where it is there already, also within a request.
+    assert_eq!(db.transact(|tx| db.table::<Account>()?.scan().count(tx)).unwrap(), 1);
+    let named = db.table_named::<Account>("other").unwrap();
+    assert_eq!(db.transact(|tx| named.scan().count(tx)).unwrap(), 0);
+    assert!(matches!(db.table_named::<Account>("ensilo.tables"), Err(Error::InvalidSchema(_))));
+    let dynamic = db.dynamic_table(Account::schema()).unwrap();
+    assert_eq!(db.transact(|tx| dynamic.scan().count(tx)).unwrap(), 1);
+    db.dynamic_table(Event::schema()).unwrap();
+    assert_eq!(db.list_tables().unwrap(), ["account", "event", "other"]);
+}
+
+#[test]
+fn of_many_that_open_or_make_a_table_one_makes_it() {
+    let db = quick();
+    std::thread::scope(|scope| {
+        for id in 0..8 {
+            let db = &db;
+            scope.spawn(move || {
+                let accounts = db.table::<Account>().unwrap();
+                db.transact(|tx| accounts.insert(tx, &account(id))).unwrap();
+            });
+        }
+    });
+    assert_eq!(db.transact(|tx| db.table::<Account>()?.scan().count(tx)).unwrap(), 8);
+}
+
 /// A second handle to a table sees the same rows.
 fn db_insert(db: &Database, tx: &mut Transaction<'_>) -> ensilo::Result<()> {
     db.open_table::<Account>()?.insert(tx, &account(1)).map(|_| ())

@@ -203,14 +203,24 @@ fn opening_with_another_row_type_says_what_differs() {
     }
     let (db, _) = with_accounts(1);
     db.create_table::<Event>().unwrap();
-    let difference = |error: Error| match error {
-        Error::SchemaMismatch(mismatch) => mismatch.difference().to_owned(),
+    let differences = |error: Error| match error {
+        Error::SchemaMismatch(mismatch) => mismatch.differences().to_vec(),
         error => panic!("{error}"),
     };
-    assert_eq!(difference(db.open_table::<other::Fewer>().unwrap_err()), "it has 5 columns, the row type 1");
-    let wider = difference(db.open_table::<other::Wider>().unwrap_err());
-    assert_eq!(wider, "it has column kind of type u8, the row type column kind of type u16");
-    assert_eq!(difference(db.open_table::<other::Indexed>().unwrap_err()), "it has no index by_kind");
+    let fewer = differences(db.open_table::<other::Fewer>().unwrap_err());
+    assert_eq!(fewer.len(), 4);
+    assert_eq!(
+        fewer[1],
+        "it has a column balance, which the row type has not: add `balance: i64` to the row type"
+    );
+    assert_eq!(
+        differences(db.table::<other::Wider>().unwrap_err()),
+        ["its column kind is u8, that of the row type u16: write `kind: u8`"]
+    );
+    assert_eq!(
+        differences(db.open_table::<other::Indexed>().unwrap_err()),
+        ["it has no index by_kind, on (kind) in the row type: make it by Database::create_index"]
+    );
     let _ = other::Fewer { id: 0 };
     let _ = (other::Wider { kind: 0, text: String::new() }, other::Indexed { kind: 0, text: String::new() });
 }
@@ -294,9 +304,97 @@ fn a_closures_own_error_undoes_the_transaction_and_comes_out_as_it_is() {
     });
     let error = refused.unwrap_err();
     assert_eq!((runs, error.user_error::<TooPoor>().unwrap().0), (1, 5));
-    assert_eq!(error.source().unwrap().to_string(), "5 are missing");
+    assert_eq!(error.to_string(), "rolled back by the request: 5 are missing");
+    assert!(error.source().is_none(), "the text is not repeated");
+    assert_eq!(error.clone().user_error::<TooPoor>().unwrap().0, 5);
     assert_eq!(db.transact(|tx| accounts.get(tx, 0)).unwrap(), Some(account(0)));
     assert_eq!(db.statistics().unwrap().aborts_of(AbortReason::User), 1);
+}
+
+/// An error type of the program's own, which says nothing of what it is made of.
+#[derive(Debug)]
+enum OwnError {
+    TooPoor,
+    Database(Error),
+}
+
+impl From<Error> for OwnError {
+    fn from(error: Error) -> Self {
+        OwnError::Database(error)
+    }
+}
+
+#[test]
+fn closures_have_errors_of_their_own_type() {
+    let (db, accounts) = with_accounts(2);
+    let mut runs = 0;
+    let refused = db.transact_as(|tx| {
+        runs += 1;
+        accounts.update(tx, 0, |balance: &mut Balance| balance.balance = -5)?;
+        Err::<(), _>(OwnError::TooPoor)
+    });
+    assert!(matches!((runs, refused), (1, Err(OwnError::TooPoor))));
+    assert_eq!(db.transact(|tx| accounts.get(tx, 0)).unwrap(), Some(account(0)));
+    let missing = db.transact_as(|tx| -> Result<(), OwnError> {
+        Ok(accounts.update(tx, 99, |balance: &mut Balance| balance.balance = 1)?)
+    });
+    assert!(matches!(missing, Err(OwnError::Database(Error::MissingRow(_)))));
+    let read = |id: u32| db.read_as(|tx| accounts.get(tx, id)?.ok_or(OwnError::TooPoor));
+    assert!(matches!((read(1), read(99)), (Ok(_), Err(OwnError::TooPoor))));
+    let stale = db.read_stale_as(|tx| -> Result<u32, OwnError> {
+        accounts.get(tx, 99)?.map(|account| account.id).ok_or(OwnError::TooPoor)
+    });
+    assert!(matches!(stale, Err(OwnError::TooPoor)));
+    let mut session = db.session().unwrap();
+    assert_eq!(
+        session.transact_as(|tx| -> Result<_, OwnError> { Ok(accounts.scan().count(tx)?) }).unwrap(),
+        2
+    );
+    db.close().unwrap();
+    let closed = db.transact_as(|_| Ok::<_, OwnError>(()));
+    assert!(matches!(closed, Err(OwnError::Database(Error::Closed))));
+}
+
+#[test]
+fn a_conflict_is_tried_again_whatever_type_the_closure_makes_of_it() {
+    let (db, accounts) = with_accounts(2);
+    let mut attempts = 0;
+    let request = db.request().retries(5);
+    let outcome = request.transact_as(|tx| -> Result<i64, OwnError> {
+        attempts += 1;
+        let swallowed = accounts.update(tx, 1, |balance: &mut Balance| balance.balance += 1);
+        if attempts < 3 {
+            swallowed.and_then(|()| interfere(&db, &accounts, tx)).map_err(|_| OwnError::TooPoor)?;
+            accounts.update(tx, 0, |balance: &mut Balance| balance.balance += 1)?;
+            return Err(OwnError::TooPoor);
+        }
+        Ok(accounts.get(tx, 1)?.map_or(0, |account| account.balance))
+    });
+    assert_eq!((attempts, outcome.unwrap()), (3, account(1).balance + 1));
+}
+
+#[test]
+fn keys_in_errors_are_shown_by_the_values_of_their_columns() {
+    let (db, accounts) = with_accounts(2);
+    let told = |error: Error| error.to_string();
+    db.transact(|tx| {
+        assert_eq!(
+            told(accounts.insert(tx, &account(1)).unwrap_err()),
+            "table account has a row with id = 1 already"
+        );
+        let taken = Account { email: account(1).email, ..account(7) };
+        assert_eq!(
+            told(accounts.insert(tx, &taken).unwrap_err()),
+            format!(
+                "table account has a row with email = {:?} already, and its index by_email is unique",
+                taken.email.unwrap()
+            )
+        );
+        let missing = accounts.update(tx, 7, |balance: &mut Balance| balance.balance = 1);
+        assert_eq!(told(missing.unwrap_err()), "table account has no row with id = 7");
+        Ok(())
+    })
+    .unwrap();
 }
 
 #[test]

@@ -70,3 +70,47 @@ fn closing_makes_the_checkpoint_once_the_log_is_too_long() {
     assert!(replayed(options().checkpoint_log_bytes(1 << 20)) > u64::from(ROWS) << 19);
     assert!(replayed(options()) < 1 << 20);
 }
+
+#[test]
+fn a_database_that_must_exist_is_not_made() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let refused = open_with(options().must_exist(true), &disk).unwrap_err();
+    assert!(matches!(&refused, Error::Open(error) if matches!(**error, OpenError::NotADatabase { .. })));
+    assert!(disk.files().is_empty(), "{:?}", disk.files());
+    drop(with_accounts(&disk, 3));
+    let db = open_with(options().must_exist(true), &disk).unwrap();
+    assert_eq!(all_rows(&db).len(), 3);
+    assert_eq!(db.transact(|tx| db.table::<Account>()?.scan().count(tx)).unwrap(), 3);
+    db.close().unwrap();
+    let db = open_with(options().read_only(true), &disk).unwrap();
+    assert!(db.table::<Account>().is_ok());
+    assert!(matches!(db.table::<Event>(), Err(Error::UnknownTable(_))), "nothing is made for a reader");
+}
+
+#[test]
+fn a_path_that_is_mistyped_makes_no_directories() {
+    let place = tempfile::tempdir().unwrap();
+    let (missing, directory) = (place.path().join("dtaa"), place.path().join("dtaa/accounts"));
+    let refused = |options: Options, directory: &Path| {
+        let error = options.open_as::<Engine>(directory).unwrap_err();
+        assert!(
+            matches!(&error, Error::Open(why) if matches!(**why, OpenError::MissingParent { .. })),
+            "{error}"
+        );
+        assert!(!missing.exists());
+        error.to_string()
+    };
+    let told = refused(options(), &directory);
+    assert_eq!(
+        told,
+        format!(
+            "{} cannot be made, because {} is missing: check the path, or make that directory first",
+            directory.display(),
+            missing.display()
+        )
+    );
+    let elsewhere = place.path().join("db");
+    refused(options().log_directories([missing.join("log")]), &elsewhere);
+    assert!(!elsewhere.exists());
+    drop(options().open_as::<Engine>(&elsewhere).unwrap());
+}

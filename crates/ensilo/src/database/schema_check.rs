@@ -1,0 +1,144 @@
+//! Whether a row type, or another schema that a program has, fits the table as it is, and in what they differ.
+
+use std::fmt::Write as _;
+
+use ensilo_engine::Store;
+use ensilo_row::{Column, ColumnType, IndexSchema, Order, PartSchema, PrimaryKey, Schema};
+
+use crate::catalog::table_core::TableCore;
+use crate::error::SchemaMismatch;
+use crate::{Error, Result};
+
+/// Compares the schema that a program wants with that of the table as it is. A table may have indexes that the
+/// program does not know.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`], with all differences.
+pub(super) fn check_schema<S: Store>(table: &TableCore<S>, wanted: &Schema) -> Result<()> {
+    let differences = differences(&table.current_schema(), wanted);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Error::SchemaMismatch(SchemaMismatch::new(&table.name, differences)))
+}
+
+/// Returns in what the row type differs from the table that is stored, each with what helps.
+fn differences(stored: &Schema, wanted: &Schema) -> Vec<String> {
+    let mut differences = Vec::new();
+    for column in stored.columns() {
+        let is_known = wanted.column(&column.name).map(|at| &wanted.columns()[at]);
+        differences.extend(column_difference(column, is_known));
+    }
+    for column in wanted.columns().iter().filter(|column| stored.column(&column.name).is_none()) {
+        differences.push(format!(
+            "it has no column {}, which the row type has as {}: take it out of the row type",
+            column.name,
+            rust_type(column)
+        ));
+    }
+    if differences.is_empty() {
+        differences.extend(order_difference(stored, wanted));
+        differences.extend(key_difference(stored, wanted));
+    }
+    // What an index is over cannot be compared before the columns are the same.
+    if differences.is_empty() {
+        differences.extend(wanted.indexes().iter().filter_map(|index| index_difference(stored, index)));
+    }
+    differences
+}
+
+fn column_difference(stored: &Column, wanted: Option<&Column>) -> Option<String> {
+    let name = &stored.name;
+    match wanted {
+        Some(wanted) if wanted == stored => None,
+        Some(wanted) => Some(format!(
+            "its column {name} is {}, that of the row type {}: write `{name}: {}`",
+            described(stored),
+            described(wanted),
+            rust_type(stored)
+        )),
+        None => Some(format!(
+            "it has a column {name}, which the row type has not: add `{name}: {}` to the row type",
+            rust_type(stored)
+        )),
+    }
+}
+
+fn order_difference(stored: &Schema, wanted: &Schema) -> Option<String> {
+    let names = |schema: &Schema| {
+        let names: Vec<_> = schema.columns().iter().map(|column| column.name.clone()).collect();
+        names.join(", ")
+    };
+    (stored.columns() != wanted.columns())
+        .then(|| format!("its columns stand in another order: write them as {}", names(stored)))
+}
+
+fn key_difference(stored: &Schema, wanted: &Schema) -> Option<String> {
+    let described = |schema: &Schema| match schema.primary_key() {
+        PrimaryKey::Columns(parts) => format!("({})", described_parts(schema, parts)),
+        _ => "row ids of its own".to_owned(),
+    };
+    (stored.primary_key() != wanted.primary_key()).then(|| {
+        let (stored, wanted) = (described(stored), described(wanted));
+        format!("its primary key is {stored}, that of the row type {wanted}: let `#[row(key)]` say the same")
+    })
+}
+
+fn index_difference(stored: &Schema, wanted: &IndexSchema) -> Option<String> {
+    let name = wanted.name();
+    let described = |index: &IndexSchema| {
+        let unique = if index.is_unique() { "unique on " } else { "on " };
+        format!("{unique}({})", described_parts(stored, index.parts()))
+    };
+    match stored.index(name) {
+        Some(existing) if existing == wanted => None,
+        Some(existing) => Some(format!(
+            "its index {name} is {}, that of the row type {}: change the row type, or make the index anew by \
+             Database::drop_index and {}",
+            described(existing),
+            described(wanted),
+            creation_of(wanted)
+        )),
+        None => Some(format!(
+            "it has no index {name}, {} in the row type: make it by {}",
+            described(wanted),
+            creation_of(wanted)
+        )),
+    }
+}
+
+/// The method that makes an index.
+fn creation_of(index: &IndexSchema) -> &'static str {
+    if index.is_unique() { "Database::create_unique_index" } else { "Database::create_index" }
+}
+
+fn described(column: &Column) -> String {
+    let null = if column.nullable { ", nullable" } else { "" };
+    format!("{}{null}", column.column_type)
+}
+
+fn described_parts(schema: &Schema, parts: &[PartSchema]) -> String {
+    let mut text = String::new();
+    for (at, part) in parts.iter().enumerate() {
+        let separator = if at == 0 { "" } else { ", " };
+        let order = if part.order == Order::Descending { " descending" } else { "" };
+        // Writing to a string cannot fail.
+        _ = write!(text, "{separator}{}{order}", schema.columns()[part.column].name);
+    }
+    text
+}
+
+/// The Rust type of a field for the column.
+fn rust_type(column: &Column) -> String {
+    let not_null = match column.column_type {
+        ColumnType::Decimal { scale } => format!("Decimal<{scale}>"),
+        ColumnType::Timestamp => "Timestamp".to_owned(),
+        ColumnType::FixedText { len_max } => format!("Text<{len_max}>"),
+        ColumnType::FixedBytes { len } => format!("[u8; {len}]"),
+        ColumnType::Text => "String".to_owned(),
+        ColumnType::Bytes => "Vec<u8>".to_owned(),
+        // Numbers and booleans have the name of their Rust type.
+        other => other.to_string(),
+    };
+    if column.nullable { format!("Option<{not_null}>") } else { not_null }
+}
