@@ -148,7 +148,7 @@ impl Queue {
     fn take_due(&self, tx: &mut Transaction<'_>, now: Timestamp) -> Result<Option<Job>> {
         for urgency in (0..URGENCIES).rev() {
             let due = self.by_urgency.range((urgency, EARLIEST)..=(urgency, now));
-            if let Some(job) = due.take_first(tx)? {
+            if let Some((_, job)) = due.take_first(tx)? {
                 return Ok(Some(job));
             }
         }
@@ -180,7 +180,7 @@ impl Queue {
             for urgency in 0..URGENCIES {
                 let later = self.by_urgency.range((urgency, after(now, TICK))..=(urgency, LATEST));
                 let first = later.columns::<Due>().first(tx)?;
-                next_due = next_due.into_iter().chain(first.map(|first| first.due)).min();
+                next_due = next_due.into_iter().chain(first.map(|(_, first)| first.due)).min();
             }
             Ok(next_due)
         })?;

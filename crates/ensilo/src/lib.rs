@@ -52,7 +52,7 @@
 //! let (sum, of_anna) = db.transact(|tx| {
 //!     let mut sum = 0;
 //!     accounts.scan().columns::<Balance>().for_each(tx, |_id, account| sum += account.balance)?;
-//!     Ok((sum, by_owner.equal(&anna).collect(tx)?))
+//!     Ok((sum, by_owner.equal(&anna).rows(tx)?))
 //! })?;
 //! assert_eq!(sum, 100);
 //! assert_eq!(of_anna, [Account { id: 1, owner: anna, balance: 70 }]);
@@ -204,15 +204,15 @@ pub mod group {
 /// nothing else is not shown, and changes without notice.
 pub mod row {
     pub use ensilo_row::{
-        Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
+        AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
         KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, KeyedRow, Malformed,
         NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema,
         SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{
-        ColumnSpec, HasColumn, IndexDescription, Layout, RowDescription, Slot, WordPatch, rewrite_row,
-        window, window_len,
+        ColumnSpec, HasColumn, IndexDescription, Layout, RowDescription, Slot, TextColumn, WordPatch,
+        rewrite_row, window, window_len,
     };
 }
 
@@ -232,8 +232,8 @@ pub use ensilo_derive::{Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
-    Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId, Schema,
-    SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
+    AsKey, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId,
+    Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
@@ -251,7 +251,7 @@ pub use silo::{
     Reader, Request, Scan, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
-pub use table::ScanFlow;
+pub use table::{Cursor, Rows, ScanFlow};
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);
 

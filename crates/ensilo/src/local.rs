@@ -36,6 +36,8 @@ pub(crate) struct Local<F> {
     pub(crate) control: Option<Arc<SessionControl>>,
     /// Tells the worker from all others of its database.
     pub(crate) number: u64,
+    /// How many transactions the worker has begun, and rows it has written.
+    pub(crate) steps: u64,
     pub(crate) queues: Arc<Queues>,
     /// What the transaction has written in observed tables.
     pub(crate) written: Vec<WrittenTable>,
@@ -52,6 +54,14 @@ pub(crate) struct Local<F> {
     pub(crate) found: Vec<Option<F>>,
 }
 
+/// A transaction, and what it has written: what is read at one point stays as it was read.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReadPoint {
+    database: u64,
+    worker: u64,
+    step: u64,
+}
+
 impl<F> Local<F> {
     pub(crate) fn new(
         database: u64,
@@ -64,6 +74,7 @@ impl<F> Local<F> {
             database,
             control: None,
             number,
+            steps: 0,
             queues: Arc::clone(queues),
             written: Vec::new(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
@@ -75,6 +86,11 @@ impl<F> Local<F> {
             keys: Vec::new(),
             found: Vec::new(),
         }
+    }
+
+    /// Returns the point that what is read now belongs to.
+    pub(crate) fn read_point(&self) -> ReadPoint {
+        ReadPoint { database: self.database, worker: self.number, step: self.steps }
     }
 
     /// Checks whether a statement may begin, or a scan go on.

@@ -92,6 +92,16 @@ pub(crate) fn delete_row<Raw: Write>(
     inner.delete(&table.store, found)
 }
 
+/// Deletes rows that were found, with their entries, and says how many these are.
+pub(crate) fn delete_rows<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    rows: &[(KeyBuf, Raw::Found)],
+) -> Result<usize> {
+    rows.iter().try_for_each(|(key, found)| delete_row(inner, table, key, *found))?;
+    Ok(rows.len())
+}
+
 /// Deletes the row under `key` with its entries, and says whether there was one.
 #[inline]
 pub(crate) fn delete_row_if_there<Raw: Write>(

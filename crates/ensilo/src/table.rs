@@ -6,6 +6,7 @@
 
 mod bounds;
 mod by_index;
+mod cursor;
 mod found;
 mod index;
 mod index_scan;
@@ -13,18 +14,19 @@ mod many;
 mod scan;
 mod write;
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_engine::Engine;
-use ensilo_row::{Columns, Key, KeyBuf, Row};
+use ensilo_row::{AsKey, Columns, Key, KeyBuf, Row};
 
 pub use bounds::ScanFlow;
 pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK, ScanRange};
 pub(crate) use by_index::ByIndex;
+pub(crate) use cursor::sealed::ReadAhead;
+pub use cursor::{Cursor, Rows};
 pub use found::Found;
 pub use index::Index;
 pub use index_scan::IndexScan;
@@ -46,7 +48,7 @@ use crate::{Arrivals, Result};
 /// Every method takes the transaction that it is a statement of. In a [`Transaction`](crate::Transaction)
 /// statements are serializable: what they read is validated when it commits. In a
 /// [`Snapshot`](crate::Snapshot) they show one recent point of the serial order. Keys are given by value or
-/// by reference.
+/// by reference, with `&str` for the texts in them: see [`AsKey`].
 ///
 /// # Errors
 /// Besides the errors that a method names, every statement may return
@@ -92,7 +94,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn get<'t>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
+        key: impl AsKey<T::Key>,
     ) -> Result<Option<T>> {
         self.get_columns::<T>(tx, key)
     }
@@ -106,13 +108,12 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn get_columns<'t, C: Columns<T>>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
+        key: impl AsKey<T::Key>,
     ) -> Result<Option<C>> {
-        let key = key.borrow();
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let bytes = self.encode(key)?;
-            let columns = inner.get_in(&self.core, &bytes, |row| C::decode(key, &RowWords(row)))?;
+            let bytes = self.encode(&key)?;
+            let columns = inner.get_in(&self.core, &bytes, |row| C::decode(&key.as_key(), &RowWords(row)))?;
             Ok(columns.map(whole))
         })
     }
@@ -125,26 +126,27 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn contains<'t>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
+        key: impl AsKey<T::Key>,
     ) -> Result<bool> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let bytes = self.encode(key.borrow())?;
+            let bytes = self.encode(&key)?;
             Ok(inner.get_in(&self.core, &bytes, |_| ())?.is_some())
         })
     }
 
     /// Returns the encoded key.
     #[inline(always)]
-    fn encode(&self, key: &T::Key) -> Result<KeyBuf> {
+    fn encode(&self, key: &impl AsKey<T::Key>) -> Result<KeyBuf> {
         let mut bytes = KeyBuf::new();
         self.encode_into(key, &mut bytes)?;
         Ok(bytes)
     }
 
     #[inline(always)]
-    fn encode_into(&self, key: &T::Key, bytes: &mut KeyBuf) -> Result<()> {
-        key.encode(bytes);
+    fn encode_into(&self, key: &impl AsKey<T::Key>, bytes: &mut KeyBuf) -> Result<()> {
+        bytes.clear();
+        key.append_key(bytes);
         // A key type of fixed length was checked at compile time.
         if T::Key::FIXED_LEN.is_some() { Ok(()) } else { check_key_len(&self.core.name, bytes) }
     }

@@ -184,6 +184,7 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         // The one before may not have committed.
         local.records.discard();
         local.written.clear();
+        local.steps += 1;
         let generation = local.queues.generation();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
@@ -208,9 +209,10 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         self.deleted_in & 1 << (store.id().0 % 64) != 0
     }
 
-    /// Notes that this transaction has inserted or changed a row of the table, if anybody observes that.
+    /// Notes that this transaction has inserted or changed a row of the table, for its cursors, and if anybody observes that.
     #[inline(always)]
     pub(crate) fn note_change(&mut self, table: &TableCore<Raw::Store>) {
+        self.local.steps += 1;
         if self.generation.observes() && table.queue.is_noted() {
             WrittenTable::note(&mut self.local.written, &table.queue);
         }

@@ -147,7 +147,7 @@ fn rows_beyond_the_memory_limit_are_changed_kept_by_checkpoints_and_recovered() 
     assert_rows(&db, &balances);
     db.backup("/copy").unwrap();
     let by_owner = accounts.index::<u32>("by_owner").unwrap();
-    let owned = db.transact(|tx| by_owner.equal(&3).limit(100).collect(tx)).unwrap();
+    let owned = db.transact(|tx| by_owner.equal(3).limit(100).rows(tx)).unwrap();
     assert_eq!(owned.len(), 100);
     assert!(owned.iter().all(|row| row.owner == 3 && *row == long(row.id, balances[&row.id])));
     db.close().unwrap();
@@ -289,7 +289,7 @@ fn a_stale_read_keeps_nothing_of_the_rows_that_it_passes() {
     });
     read(&|tx| {
         let mut count = 0;
-        by_owner.scan().columns::<Balance>().for_each(tx, |_| count += 1)?;
+        by_owner.scan().columns::<Balance>().for_each(tx, |_, _| count += 1)?;
         Ok(count)
     });
     read(&|tx| {

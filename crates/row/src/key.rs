@@ -19,6 +19,7 @@
 //! - K2: equal encodings mean equal values. Floats are equal when their bits are: -0.0 comes before 0.0 and every NaN is a
 //!   key of its own.
 
+mod as_key;
 mod buf;
 mod column;
 pub(crate) mod escaped;
@@ -26,6 +27,7 @@ mod prefix;
 mod reader;
 mod tuple;
 
+pub use as_key::{AsKey, TextColumn};
 pub use buf::KeyBuf;
 pub use column::{KeyColumn, KeyPart, Order};
 pub use prefix::KeyPrefix;

@@ -32,7 +32,9 @@ mod words;
 pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp};
 pub use column_type::ColumnType;
 pub use description::{IndexDescription, RowDescription};
-pub use key::{Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order};
+#[doc(hidden)]
+pub use key::TextColumn;
+pub use key::{AsKey, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order};
 pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
 pub use limits::{INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 pub use malformed::Malformed;

@@ -125,13 +125,13 @@ fn compare<E: Engine>(
     let by_owner = accounts.index::<(Text<16>, Reverse<i64>)>("by_owner")?;
     let mut in_order = rows.clone();
     in_order.sort_by_key(|row| (row.owner, Reverse(row.balance), row.id));
-    assert_eq!(by_owner.scan().collect(tx)?, in_order);
+    assert_eq!(by_owner.scan().rows(tx)?, in_order);
     in_order.reverse();
-    assert_eq!(by_owner.scan().reverse().collect(tx)?, in_order);
+    assert_eq!(by_owner.scan().reverse().rows(tx)?, in_order);
     let anna: Vec<_> = in_order.into_iter().rev().filter(|row| row.owner == owner(0)).collect();
-    assert_eq!(by_owner.prefix((owner(0),)).collect(tx)?, anna);
+    assert_eq!(by_owner.prefix((owner(0),)).rows(tx)?, anna);
     let positive: Vec<_> = anna.into_iter().filter(|row| row.balance >= 1).collect();
-    assert_eq!(by_owner.range((owner(0), Reverse(9))..=(owner(0), Reverse(1))).collect(tx)?, positive);
+    assert_eq!(by_owner.range((owner(0), Reverse(9))..=(owner(0), Reverse(1))).rows(tx)?, positive);
     let by_email = accounts.index::<Option<String>>("by_email")?;
     assert_eq!(by_email.scan().count(tx)?, rows.len());
     for row in &rows {

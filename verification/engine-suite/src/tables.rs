@@ -32,7 +32,7 @@ pub fn statements_change_tables_and_their_indexes<E: Engine>() {
         assert_eq!(accounts.get(tx, 3)?.unwrap().visits, 7);
         assert_eq!(accounts.get(tx, 5)?.unwrap().email.unwrap().len(), 11 * 20);
         assert_eq!(accounts.get(tx, 6)?, None);
-        let first = by_owner.prefix((Text::truncated("Anna"),)).collect(tx)?;
+        let first = by_owner.prefix((Text::truncated("Anna"),)).rows(tx)?;
         assert_eq!((first.len(), first[0].id), (19, 4), "the richest comes first");
         assert_eq!(accounts.scan().count(tx)?, 19);
         Ok(())
@@ -109,7 +109,7 @@ pub fn rows_are_taken_in_order_and_their_commits_end_waits<E: Engine>() {
         let first = accounts.scan().take_first(tx)?.map(|(id, _)| id);
         let last = accounts.scan().reverse().take_first(tx)?.map(|(id, _)| id);
         // Of anna, the richest.
-        let anna = by_owner.prefix((Text::truncated("anna"),)).take_first(tx)?.map(|row| row.id);
+        let anna = by_owner.prefix((Text::truncated("anna"),)).take_first(tx)?.map(|(id, _)| id);
         let none = accounts.range(100..).take_first(tx)?;
         assert_eq!(none, None);
         Ok([first, last, anna])

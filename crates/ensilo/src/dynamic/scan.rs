@@ -5,15 +5,15 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, ReadOf};
+use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
 use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 
 use super::{DynamicTable, decode_columns};
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::queue;
-use crate::row_words::{RowWords, whole};
-use crate::table::{Bounds, ByIndex, ScanFlow, ScanRange};
+use crate::row_words::{RowWords, key_of_bytes, whole};
+use crate::table::{Bounds, ByIndex, Cursor, ReadAhead, ScanFlow, ScanRange};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
@@ -101,6 +101,12 @@ impl<E: Engine> DynamicScan<'_, E> {
     pub fn columns(mut self, names: &[&str]) -> Result<Self> {
         self.columns = Some(self.table.columns(names)?);
         Ok(self)
+    }
+
+    /// Returns a cursor, which gives the primary key and the columns of one row at a time: the transaction can be used
+    /// for other things in between.
+    pub fn cursor(self) -> Cursor<Self, E> {
+        Cursor::new(self)
     }
 
     /// Calls `each` with the primary key and the columns of every row, until it returns
@@ -229,6 +235,38 @@ impl<E: Engine> DynamicScan<'_, E> {
             Bound::Excluded(values) => Bound::Excluded(self.encode(values)?),
             Bound::Unbounded => Bound::Unbounded,
         })
+    }
+}
+
+#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
+    type Row = (Vec<Value>, Vec<Value>);
+
+    fn range(&mut self) -> &mut ScanRange {
+        &mut self.range
+    }
+
+    fn read_ahead<Raw: ReadOf<E>>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        len: usize,
+        mut each: impl FnMut(KeyBuf, Self::Row),
+    ) -> Result<()> {
+        let (table, range) = (&*self.table.core, self.range.limited(len));
+        table.check(inner.local)?;
+        let Some(index) = &self.index else {
+            let decode = |key: &[u8], row: RowRef<'_>| {
+                self.decode(key, &RowWords(row)).map(|row| (key_of_bytes(key), row))
+            };
+            return range.run_rows(inner, table, decode, |decoded| {
+                let (key, row) = whole(decoded);
+                each(key, row);
+                ControlFlow::Continue(())
+            });
+        };
+        let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
+        let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
+        ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)
     }
 }
 

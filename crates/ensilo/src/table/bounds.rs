@@ -131,6 +131,11 @@ impl ScanRange {
         ScanRange { bounds, direction: Direction::Forward, limit: usize::MAX }
     }
 
+    /// Returns the first `len` rows of it.
+    pub(crate) fn limited(&self, len: usize) -> Self {
+        ScanRange { limit: len.min(self.limit), ..self.clone() }
+    }
+
     /// Passes what `decode` makes of the rows of a store to `each`.
     #[inline(always)]
     pub(crate) fn run<Raw: Read, R>(
@@ -195,6 +200,13 @@ impl ScanRange {
             scan(inner, bounds, &mut flow)?;
         }
         flow.end()
+    }
+}
+
+pub(crate) const fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::Forward => Direction::Reverse,
+        Direction::Reverse => Direction::Forward,
     }
 }
 

@@ -41,7 +41,7 @@ impl<S: Store> ByIndex<'_, S> {
     pub(crate) fn run<Raw: Read<Store = S>, R>(
         self,
         inner: &mut Inner<'_, Raw>,
-        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        is_wanted: impl FnMut(&KeyBuf, &KeyBuf) -> bool,
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
         mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
@@ -69,6 +69,33 @@ impl<S: Store> ByIndex<'_, S> {
                 None => Ok(flow),
             }
         })
+    }
+
+    /// Calls `each` with the rows of the entries that `is_wanted` says yes to, and the keys of these entries in the index.
+    ///
+    /// # Errors
+    /// Those of every statement on an index.
+    pub(crate) fn read_with_entry_keys<Raw: Read<Store = S>, R>(
+        self,
+        inner: &mut Inner<'_, Raw>,
+        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        mut each: impl FnMut(KeyBuf, R),
+    ) -> Result<()> {
+        let (mut entry_keys, mut rows) = (Vec::new(), Vec::new());
+        let note = |entry_key: &KeyBuf, key: &KeyBuf| {
+            let is_wanted = is_wanted(entry_key, key);
+            if is_wanted {
+                entry_keys.push(entry_key.clone());
+            }
+            is_wanted
+        };
+        self.run(inner, note, decode, |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        })?;
+        entry_keys.into_iter().zip(rows).for_each(|(entry_key, row)| each(entry_key, row));
+        Ok(())
     }
 
     /// Calls `each` with the rows of all entries and handles that are good for reading and writing.
@@ -109,7 +136,7 @@ impl<S: Store> ByIndex<'_, S> {
     fn run_batches<Raw: Read<Store = S>>(
         mut self,
         inner: &mut Inner<'_, Raw>,
-        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        mut is_wanted: impl FnMut(&KeyBuf, &KeyBuf) -> bool,
         mut look_up: impl FnMut(&mut Inner<'_, Raw>, &[KeyBuf]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.table.check(inner.local)?;
@@ -118,7 +145,8 @@ impl<S: Store> ByIndex<'_, S> {
         while self.range.limit > 0 {
             inner.local.check_control()?;
             let mut keys = std::mem::take(&mut inner.local.keys);
-            let batch = self.read_entries(inner, batch_len.min(self.range.limit), &is_wanted, &mut keys)?;
+            let batch =
+                self.read_entries(inner, batch_len.min(self.range.limit), &mut is_wanted, &mut keys)?;
             let flow = look_up(inner, &keys[..batch.len])?;
             inner.local.keys = keys;
             let Some(last) = batch.last.filter(|_| flow.is_continue()) else { break };
@@ -134,7 +162,7 @@ impl<S: Store> ByIndex<'_, S> {
         &self,
         inner: &mut Inner<'_, Raw>,
         len: usize,
-        is_wanted: &impl Fn(&KeyBuf, &KeyBuf) -> bool,
+        is_wanted: &mut impl FnMut(&KeyBuf, &KeyBuf) -> bool,
         keys: &mut Vec<KeyBuf>,
     ) -> Result<Batch> {
         let mut batch = Batch { len: 0, last: None };

@@ -1,12 +1,11 @@
 //! A row that a statement has found: read and changed without another descent of the tree.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Silo;
 use ensilo_engine::{Engine, ReadOf};
-use ensilo_row::{Columns, Key, KeyBuf, Row};
+use ensilo_row::{AsKey, Columns, Key, KeyBuf, Row};
 
 use super::Table;
 use crate::error::WrongType;
@@ -51,14 +50,13 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn find<'h, 't>(
         &'h self,
         tx: &mut impl ReadTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
+        key: impl AsKey<T::Key>,
     ) -> Result<Option<Found<'h, 't, T, E>>> {
-        let key = key.borrow();
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let bytes = self.encode(key)?;
+            let bytes = self.encode(&key)?;
             let found = inner.find_in(&self.core, &bytes)?;
-            Ok(found.map(|found| Found::new(self, key.clone(), found)))
+            Ok(found.map(|found| Found::new(self, key.as_key().into_owned(), found)))
         })
     }
 
@@ -71,14 +69,13 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn find_to_write<'h, 't>(
         &'h self,
         tx: &mut impl WriteTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
+        key: impl AsKey<T::Key>,
     ) -> Result<Option<Found<'h, 't, T, E>>> {
-        let key = key.borrow();
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let bytes = self.encode(key)?;
+            let bytes = self.encode(&key)?;
             let found = inner.find_in_to_write(&self.core, &bytes)?;
-            Ok(found.map(|found| Found::new(self, key.clone(), found)))
+            Ok(found.map(|found| Found::new(self, key.as_key().into_owned(), found)))
         })
     }
 }
@@ -117,18 +114,18 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
         })
     }
 
-    /// Reads some columns of the row and writes what `change` makes of them.
+    /// Reads some columns of the row, writes what `change` makes of them, and returns what `change` returns.
     ///
     /// # Errors
     /// See [`Found`]; [`Error::WrongType`] when a column of the primary key was changed;
     /// [`Error::DuplicateKey`], [`Error::KeyTooLong`] and [`Error::RowTooLarge`] when the new row does not
     /// fit; nothing has changed then.
     #[inline]
-    pub fn update<C: Columns<T>>(
+    pub fn update<C: Columns<T>, R>(
         &self,
         tx: &mut impl WriteTransaction<'t, E>,
-        change: impl FnOnce(&mut C),
-    ) -> Result<()> {
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R> {
         tx.statement(|inner| {
             let raw = self.current(inner)?;
             self.table.update_found(inner, &self.key, raw, change)

@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
+use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine};
-use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
+use ensilo_engine::{Direction, Engine, ReadOf};
+use ensilo_row::{AsKey, Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 
+use super::bounds::opposite;
 use super::by_index::ByIndex;
-use super::{Bounds, Found, Index, ScanFlow, ScanRange};
-use crate::Result;
-use crate::queue;
+use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange};
 use crate::row_words::{RowWords, primary_key_of, whole};
-use crate::transaction::{ReadTransaction, WriteTransaction};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction. As to
 /// isolation it is like [`Scan`](super::Scan).
@@ -53,9 +53,9 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     /// Returns a scan of the rows with exactly these indexed columns: at most one if the index is unique and
     /// none of them is null.
     #[inline]
-    pub fn equal(&self, key: &K) -> IndexScan<'_, T, K, T, E> {
+    pub fn equal(&self, key: impl AsKey<K>) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
-        key.encode(&mut bytes);
+        key.append_key(&mut bytes);
         IndexScan::new(self, Bounds::prefix(bytes))
     }
 
@@ -65,8 +65,8 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     /// # Errors
     /// As [`IndexScan::for_each`].
     #[inline]
-    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &K) -> Result<Option<T>> {
-        self.equal(key).first(tx)
+    pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: impl AsKey<K>) -> Result<Option<T>> {
+        Ok(self.equal(key).first(tx)?.map(|(_, row)| row))
     }
 }
 
@@ -98,7 +98,20 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         IndexScan { index: self.index, range: self.range, columns: PhantomData }
     }
 
-    /// Calls `each` with the columns of every row, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break).
+    /// Returns a cursor, which gives the primary key and the columns of one row at a time: the transaction can be used
+    /// for other things in between.
+    pub fn cursor(self) -> Cursor<Self, E> {
+        Cursor::new(self)
+    }
+
+    /// Returns an iterator over the primary keys and the columns of the rows. As long as it lasts the transaction cannot
+    /// be used for anything else: that is what [`IndexScan::cursor`] is for.
+    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, Tx, Self, E> {
+        Rows::new(self, tx)
+    }
+
+    /// Calls `each` with the primary key and the columns of every row, until it returns
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
     /// See [`IndexScan`].
@@ -106,16 +119,15 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     pub fn for_each<'t, F: ScanFlow>(
         self,
         tx: &mut impl ReadTransaction<'t, E>,
-        mut each: impl FnMut(C) -> F,
+        mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
         let scan = self.by_index();
         tx.statement(|inner| {
-            let decode = |key: &KeyBuf, row: &RowWords<'_>| C::decode(&T::Key::decode(key.as_bytes())?, row);
-            scan.run(inner, |_, _| true, decode, |columns| each(columns).into_flow())
+            scan.run(inner, |_, _| true, decode::<T, C>, |(key, columns)| each(key, columns).into_flow())
         })
     }
 
-    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). The row can be
+    /// Calls `each` with every row and its columns, until it returns [`ControlFlow::Break`]. The row can be
     /// changed after the scan without another look-up.
     ///
     /// # Errors
@@ -128,19 +140,14 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     ) -> Result<()> {
         let table = &self.index.table;
         let scan = self.by_index();
-        let decode = |key: &KeyBuf, row: &RowWords<'_>| {
-            let key = T::Key::decode(key.as_bytes())?;
-            let columns = C::decode(&key, row)?;
-            Ok((key, columns))
-        };
         tx.statement(|inner| {
-            scan.run_found(inner, decode, |raw, (key, columns)| {
+            scan.run_found(inner, decode::<T, C>, |raw, (key, columns)| {
                 each(Found::new(table, key, raw), columns).into_flow()
             })
         })
     }
 
-    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). Only the
+    /// Calls `each` with the primary key of every row, until it returns [`ControlFlow::Break`]. Only the
     /// index is read, not the rows.
     ///
     /// # Errors
@@ -174,25 +181,45 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(keys)
     }
 
+    /// Returns the primary keys and columns of all rows.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<(T::Key, C)>> {
+        let mut rows = Vec::new();
+        self.for_each(tx, |key, columns| rows.push((key, columns)))?;
+        Ok(rows)
+    }
+
     /// Returns the columns of all rows.
     ///
     /// # Errors
     /// See [`IndexScan`].
-    pub fn collect<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<C>> {
+    pub fn rows<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Vec<C>> {
         let mut rows = Vec::new();
-        self.for_each(tx, |columns| rows.push(columns))?;
+        self.for_each(tx, |_, columns| rows.push(columns))?;
         Ok(rows)
     }
 
-    /// Returns the columns of the first row, or `None`.
+    /// Returns the primary key and the columns of the first row, or `None`.
     ///
     /// # Errors
     /// See [`IndexScan`].
     #[inline]
-    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<C>> {
+    pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).for_each(tx, |columns| first = Some(columns))?;
+        self.limit(1).for_each(tx, |key, columns| first = Some((key, columns)))?;
         Ok(first)
+    }
+
+    /// Returns the primary key and the columns of the last row, or `None`: the first one in the other direction.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    #[inline]
+    pub fn last<'t>(mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
+        self.range.direction = opposite(self.range.direction);
+        self.first(tx)
     }
 
     /// Returns the first row and its columns, or `None`. The row can be changed without another look-up.
@@ -209,20 +236,41 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         Ok(first)
     }
 
-    /// Deletes the first row that no other open transaction has taken, and returns its columns, without the
-    /// primary key; `None` if there is none. The first is that of the first entry. All else is as with
+    /// Deletes the first row that no other open transaction has taken, and returns its primary key and its columns;
+    /// `None` if there is none. The first is that of the first entry. All else is as with
     /// [`Scan::take_first`](super::Scan::take_first), which also says how a row is given back for later and
     /// where long work belongs. A row that was taken by its primary key is passed over here, too, and the
     /// other way round.
     ///
     /// # Errors
     /// See [`IndexScan`].
-    pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<C>> {
+    pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let IndexScan { index, range, .. } = self;
         let (table, index) = (&*index.table.core, &*index.core);
         tx.statement(|inner| {
-            let decode = |key: &KeyBuf, row: &RowWords<'_>| C::decode(&T::Key::decode(key.as_bytes())?, row);
-            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode)
+            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode::<T, C>)
+        })
+    }
+
+    /// Deletes the rows, and returns how many there were. A transaction holds all that it deletes: with
+    /// [`IndexScan::limit`] very many rows are deleted by several.
+    ///
+    /// # Errors
+    /// See [`IndexScan`].
+    pub fn delete<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<usize> {
+        let scan = self.by_index();
+        let table = scan.table;
+        tx.statement(|inner| {
+            let mut rows = Vec::new();
+            scan.run_found(
+                inner,
+                |key, _| Ok(key.clone()),
+                |raw, key| {
+                    rows.push((key, raw));
+                    ControlFlow::Continue(())
+                },
+            )?;
+            maintain::delete_rows(inner, table, &rows)
         })
     }
 
@@ -239,6 +287,42 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     fn by_index(self) -> ByIndex<'h, E::Store> {
         let IndexScan { index, range, .. } = self;
         ByIndex { table: &index.table.core, index: &index.core, range }
+    }
+}
+
+#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+impl<T: Row, K: Key, C: Columns<T>, E: Engine> ReadAhead<E> for IndexScan<'_, T, K, C, E> {
+    type Row = (T::Key, C);
+
+    fn range(&mut self) -> &mut ScanRange {
+        &mut self.range
+    }
+
+    fn read_ahead<Raw: ReadOf<E>>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        len: usize,
+        each: impl FnMut(KeyBuf, (T::Key, C)),
+    ) -> Result<()> {
+        let (table, index) = (&self.index.table.core, &self.index.core);
+        let scan = ByIndex { table, index, range: self.range.limited(len) };
+        scan.read_with_entry_keys(inner, |_, _| true, decode::<T, C>, each)
+    }
+}
+
+/// Decodes a row's key, and the columns that are wanted.
+fn decode<T: Row, C: Columns<T>>(
+    key: &KeyBuf,
+    row: &RowWords<'_>,
+) -> std::result::Result<(T::Key, C), Malformed> {
+    let key = T::Key::decode(key.as_bytes())?;
+    let columns = C::decode(&key, row)?;
+    Ok((key, columns))
+}
+
+impl<T: Row, K: Key, C, E: Engine> Clone for IndexScan<'_, T, K, C, E> {
+    fn clone(&self) -> Self {
+        IndexScan { index: self.index, range: self.range.clone(), columns: PhantomData }
     }
 }
 

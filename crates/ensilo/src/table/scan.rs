@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, RowRef};
+use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 
-use super::{Bounds, Found, ScanFlow, ScanRange, Table};
-use crate::Result;
-use crate::queue;
-use crate::row_words::{RowWords, whole};
-use crate::transaction::{ReadTransaction, WriteTransaction};
+use super::bounds::opposite;
+use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table};
+use crate::row_words::{RowWords, key_of_bytes, whole};
+use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
 ///
@@ -93,6 +93,34 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Scan { table: self.table, range: self.range, columns: PhantomData }
     }
 
+    /// Returns a cursor, which gives the primary key and the columns of one row at a time: the transaction can be used
+    /// for other things in between.
+    pub fn cursor(self) -> Cursor<Self, E> {
+        Cursor::new(self)
+    }
+
+    /// Returns an iterator over the primary keys and the columns of the rows. As long as it lasts the transaction cannot
+    /// be used for anything else: that is what [`Scan::cursor`] is for.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts = db.table::<Account>()?;
+    /// db.read(|tx| {
+    ///     for row in accounts.range(10..20).reverse().iter(tx) {
+    ///         let (id, account) = row?;
+    ///         println!("{id}: {}", account.balance);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, Tx, Self, E> {
+        Rows::new(self, tx)
+    }
+
     /// Calls `each` with the primary key and the columns of every row, until it returns
     /// [`ControlFlow::Break`].
     ///
@@ -136,6 +164,16 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         Ok(first)
     }
 
+    /// Returns the primary key and the columns of the last row, or `None`: the first one in the other direction.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    #[inline]
+    pub fn last<'t>(mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
+        self.range.direction = opposite(self.range.direction);
+        self.first(tx)
+    }
+
     /// Returns the first row and its columns, or `None`. The row can be changed without another look-up.
     ///
     /// # Errors
@@ -171,8 +209,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     ///
     /// With [`Scan::limit`] it looks at so many rows at most, those that are passed over among them. The cost
     /// grows with the rows that are passed over: all that stand before the one that is taken and that other
-    /// transactions have taken. This method returns the primary key and the columns,
-    /// [`IndexScan::take_first`](super::IndexScan::take_first) the columns alone.
+    /// transactions have taken.
     ///
     /// ```
     /// # use ensilo::{Database, Error, Row, Table};
@@ -230,6 +267,29 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
                 let columns = C::decode(&key, row)?;
                 Ok((key, columns))
             })
+        })
+    }
+
+    /// Deletes the rows, and returns how many there were. A transaction holds all that it deletes: with
+    /// [`Scan::limit`] very many rows are deleted by several.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn delete<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<usize> {
+        let core = &self.table.core;
+        tx.statement(|inner| {
+            core.check(inner.local)?;
+            let mut rows = Vec::new();
+            self.range.run_found_rows(
+                inner,
+                core,
+                |key, _| key_of_bytes(key),
+                |raw, key| {
+                    rows.push((key, raw));
+                    ControlFlow::Continue(())
+                },
+            )?;
+            maintain::delete_rows(inner, core, &rows)
         })
     }
 
@@ -306,12 +366,44 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     }
 }
 
+#[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
+    type Row = (T::Key, C);
+
+    fn range(&mut self) -> &mut ScanRange {
+        &mut self.range
+    }
+
+    fn read_ahead<Raw: ReadOf<E>>(
+        &self,
+        inner: &mut Inner<'_, Raw>,
+        len: usize,
+        mut each: impl FnMut(KeyBuf, (T::Key, C)),
+    ) -> Result<()> {
+        let core = &self.table.core;
+        core.check(inner.local)?;
+        let decode =
+            |key: &[u8], row: RowRef<'_>| decode::<T, C>(key, row).map(|row| (key_of_bytes(key), row));
+        self.range.limited(len).run_rows(inner, core, decode, |decoded| {
+            let (key, row) = whole(decoded);
+            each(key, row);
+            ControlFlow::Continue(())
+        })
+    }
+}
+
 /// Decodes a row's key, and the columns that are wanted.
 #[inline]
 fn decode<T: Row, C: Columns<T>>(key: &[u8], row: RowRef<'_>) -> std::result::Result<(T::Key, C), Malformed> {
     let key = T::Key::decode(key)?;
     let columns = C::decode(&key, &RowWords(row))?;
     Ok((key, columns))
+}
+
+impl<T: Row, C, E: Engine> Clone for Scan<'_, T, C, E> {
+    fn clone(&self) -> Self {
+        Scan { table: self.table, range: self.range.clone(), columns: PhantomData }
+    }
 }
 
 impl<T: Row, C, E: Engine> fmt::Debug for Scan<'_, T, C, E> {

@@ -1,9 +1,7 @@
 //! Inserts, updates and deletes of static rows.
 
-use std::borrow::Borrow;
-
 use ensilo_engine::{Engine, ReadOf, Store as _, WriteOf};
-use ensilo_row::{Columns, KeyBuf, KeyedRow, Row, RowBuf};
+use ensilo_row::{AsKey, Columns, KeyBuf, KeyedRow, Row, RowBuf};
 use ensilo_sync::region::{self, Region};
 
 use super::Table;
@@ -86,6 +84,51 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
+    /// Inserts the row, unless there is one with its key: then that is returned, and nothing has changed.
+    ///
+    /// # Errors
+    /// As [`Table::upsert`].
+    pub fn insert_or_get<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<Option<T>>
+    where
+        T: KeyedRow,
+    {
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let key = row.key();
+            let bytes = self.encode(&key)?;
+            let there = inner.get_in(&self.core, &bytes, |row| T::decode(&key, &RowWords(row)))?;
+            match there {
+                Some(there) => Ok(Some(whole(there))),
+                None => self.insert_encoded(inner, row, &key, &bytes).map(|()| None),
+            }
+        })
+    }
+
+    /// Changes the row with the key of `row` as [`Table::update`] does, and returns what `change` returns; or inserts `row`
+    /// if there is none, and returns `None`.
+    ///
+    /// # Errors
+    /// As [`Table::update`], but for [`Error::MissingRow`](crate::Error::MissingRow).
+    pub fn update_or_insert<'t, C: Columns<T>, R>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        row: &T,
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<Option<R>>
+    where
+        T: KeyedRow,
+    {
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let key = row.key();
+            let bytes = self.encode(&key)?;
+            match inner.find_in_to_write(&self.core, &bytes)? {
+                Some(found) => self.update_found(inner, &key, found, change).map(Some),
+                None => self.insert_encoded(inner, row, &key, &bytes).map(|()| None),
+            }
+        })
+    }
+
     /// Replaces the row with the same key.
     ///
     /// # Errors
@@ -103,23 +146,39 @@ impl<T: Row, E: Engine> Table<T, E> {
         })
     }
 
-    /// Reads some columns of the row with this primary key and writes what `change` makes of them. `C` may be
-    /// `T` for all columns.
+    /// Reads some columns of the row with this primary key, writes what `change` makes of them, and returns what `change`
+    /// returns. `C` may be `T` for all columns.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// # #[derive(Row)] #[row(table = "counter")] struct Counter { #[row(key)] name: String, count: u64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let counters = db.table::<Counter>()?;
+    /// # db.transact(|tx| counters.insert(tx, &Counter { name: "visits".to_owned(), count: 1 }))?;
+    /// let count = db.transact(|tx| {
+    ///     counters.update(tx, "visits", |counter: &mut Counter| {
+    ///         counter.count += 1;
+    ///         counter.count
+    ///     })
+    /// })?;
+    /// assert_eq!(count, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no such row;
     /// [`Error::WrongType`](crate::Error::WrongType) when a column of the primary key was changed.
     #[inline]
-    pub fn update<'t, C: Columns<T>>(
+    pub fn update<'t, C: Columns<T>, R>(
         &self,
         tx: &mut impl WriteTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
-        change: impl FnOnce(&mut C),
-    ) -> Result<()> {
-        let key = key.borrow();
+        key: impl AsKey<T::Key>,
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R> {
         tx.statement(|inner| {
-            let found = self.find_existing(inner, key)?;
-            self.update_found(inner, key, found, change)
+            let found = self.find_existing(inner, &key)?;
+            self.update_found(inner, &key.as_key(), found, change)
         })
     }
 
@@ -128,14 +187,29 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     #[inline]
-    pub fn delete<'t>(
-        &self,
-        tx: &mut impl WriteTransaction<'t, E>,
-        key: impl Borrow<T::Key>,
-    ) -> Result<bool> {
+    pub fn delete<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, key: impl AsKey<T::Key>) -> Result<bool> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            self.delete_row(inner, key.borrow())
+            self.delete_row(inner, &key)
+        })
+    }
+
+    /// Deletes the row with this primary key, and returns it; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`].
+    pub fn take<'t>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        key: impl AsKey<T::Key>,
+    ) -> Result<Option<T>> {
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let bytes = self.encode(&key)?;
+            let Some(found) = inner.find_in_to_write(&self.core, &bytes)? else { return Ok(None) };
+            let row = inner.read(found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            maintain::delete_row(inner, &self.core, &bytes, found)?;
+            Ok(Some(whole(row)))
         })
     }
 
@@ -149,7 +223,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     }
 
     #[inline(always)]
-    fn delete_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &T::Key) -> Result<bool> {
+    fn delete_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &impl AsKey<T::Key>) -> Result<bool> {
         let bytes = self.encode(key)?;
         maintain::delete_row_if_there(inner, &self.core, &bytes)
     }
@@ -187,34 +261,38 @@ impl<T: Row, E: Engine> Table<T, E> {
     }
 
     #[inline(always)]
-    fn find_existing(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &T::Key) -> Result<E::Found> {
+    fn find_existing(
+        &self,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
+        key: &impl AsKey<T::Key>,
+    ) -> Result<E::Found> {
         self.core.check(inner.local)?;
         let bytes = self.encode(key)?;
         inner.find_row_to_write(&self.core, &bytes)
     }
 
     #[inline]
-    pub(super) fn update_found<C: Columns<T>>(
+    pub(super) fn update_found<C: Columns<T>, R>(
         &self,
         inner: &mut Inner<'_, impl WriteOf<E>>,
         key: &T::Key,
         found: E::Found,
-        change: impl FnOnce(&mut C),
-    ) -> Result<()> {
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R> {
         inner.load_to_write(&self.core)?;
         if !self.can_patch::<C>(inner) {
             maintain::copy_row(inner, found)?;
             let mut columns = whole(C::decode(key, &inner.local.before));
-            change(&mut columns);
-            return self.rewrite(inner, key, found, &columns);
+            let returned = change(&mut columns);
+            return self.rewrite(inner, key, found, &columns).map(|()| returned);
         }
         let read = inner.read(found, |row| {
             let row = RowWords(row);
             C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
         });
         let (mut columns, base) = whole(read?);
-        change(&mut columns);
-        self.patch(inner, key, found, &columns, base)
+        let returned = change(&mut columns);
+        self.patch(inner, key, found, &columns, base).map(|()| returned)
     }
 
     #[inline]

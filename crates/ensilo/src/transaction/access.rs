@@ -234,6 +234,7 @@ impl<Raw: Write> Inner<'_, Raw> {
     #[inline(always)]
     pub(crate) fn delete(&mut self, store: &Raw::Store, found: Raw::Found) -> Result<()> {
         self.local.records.deleted(store.id());
+        self.local.steps += 1;
         self.deleted_in |= 1 << (store.id().0 % 64);
         let _engine = region::enter(Region::Engine);
         self.raw.delete(found).map_err(|abort| self.lost(abort))

@@ -72,7 +72,7 @@ fn no_program_names_the_engine() {
     let expected: i64 = (1..4).map(|id| account(id).balance).sum();
     let seen = bank.db.transact(|tx| {
         visit(tx, &bank, 2)?;
-        let of_owner = bank.balances_of(account(1).owner).collect(tx)?;
+        let of_owner = bank.balances_of(account(1).owner).rows(tx)?;
         let (_, by_owner, rows) = bank.all();
         assert_eq!((by_owner.count(tx)?, rows.collect(tx)?.len()), (3, 3));
         Ok((sum(tx, &bank)?, of_owner.contains(&Balance { balance: account(1).balance })))

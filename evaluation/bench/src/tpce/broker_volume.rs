@@ -78,13 +78,13 @@ impl BrokerVolumeInput {
         tx: &mut impl ReadTransaction<'t, E>,
     ) -> Result<Vec<(Text<49>, Money)>> {
         let sector = tables.sectors_by_name.prefix((self.sector,)).columns::<SectorId>().first(tx)?;
-        let sector = required(sector)?.sc_id;
+        let sector = required(sector)?.1.sc_id;
         let mut sectors = BTreeMap::new();
         let mut volumes = Vec::with_capacity(self.brokers.len());
         for name in &self.brokers {
             let broker = tables.brokers_by_name.prefix((*name,)).columns::<BrokerId>().first(tx)?;
-            let requests = tables.trade_requests_by_broker.prefix((required(broker)?.b_id,));
-            let requests = requests.columns::<Waiting>().collect(tx)?;
+            let requests = tables.trade_requests_by_broker.prefix((required(broker)?.1.b_id,));
+            let requests = requests.columns::<Waiting>().rows(tx)?;
             let mut volume = Money::default();
             for request in &requests {
                 let of = match sectors.get(&request.tr_s_symb) {

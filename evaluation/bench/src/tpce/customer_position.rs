@@ -104,12 +104,12 @@ impl CustomerPositionInput {
             CustomerName::Number(number) => *number,
             CustomerName::TaxId(tax_id) => {
                 let found = tables.customers_by_tax_id.prefix((*tax_id,)).columns::<CustomerId>();
-                required(found.first(tx)?)?.c_id
+                required(found.first(tx)?)?.1.c_id
             }
         };
         black_box(required(tables.customers.get_columns::<CustomerShown>(tx, number)?)?);
         let accounts = tables.accounts_by_customer.prefix((number,)).limit(ACCOUNTS);
-        let accounts = accounts.columns::<Balance>().collect(tx)?;
+        let accounts = accounts.columns::<Balance>().rows(tx)?;
         let mut positions = Vec::with_capacity(accounts.len());
         for account in &accounts {
             positions.push((account.ca_id, account.ca_bal, worth::of_holdings(account.ca_id, tables, tx)?));
@@ -128,7 +128,7 @@ fn show_last_trades<'t, E: Engine>(
     tx: &mut impl ReadTransaction<'t, E>,
 ) -> Result<()> {
     let last = tables.trades_by_account.prefix((account,)).reverse().limit(TRADES);
-    for trade in last.columns::<TradeOfList>().collect(tx)? {
+    for trade in last.columns::<TradeOfList>().rows(tx)? {
         let states = tables.trade_histories.prefix((trade.t_id,)).columns::<HistoryShown>();
         states.for_each(tx, |_, state| {
             black_box((trade.t_s_symb, trade.t_qty, state));

@@ -31,5 +31,5 @@ pub(super) fn lots<'t, E: Engine>(
     tx: &mut impl ReadTransaction<'t, E>,
 ) -> Result<Vec<OpenLot>> {
     let holdings = tables.holdings_by_account.prefix((account, symbol)).columns::<OpenLot>();
-    if is_lifo { holdings.reverse().collect(tx) } else { holdings.collect(tx) }
+    if is_lifo { holdings.reverse().rows(tx) } else { holdings.rows(tx) }
 }

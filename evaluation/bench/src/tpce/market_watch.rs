@@ -104,7 +104,7 @@ impl MarketWatchInput {
             Watched::OfIndustry(name, companies) => {
                 let industry =
                     tables.industries_by_name.prefix((*name,)).columns::<IndustryId>().first(tx)?;
-                let of_industry = tables.companies_by_industry.prefix((required(industry)?.in_id,));
+                let of_industry = tables.companies_by_industry.prefix((required(industry)?.1.in_id,));
                 for company in of_industry.primary_keys(tx)? {
                     if companies.contains(&company) {
                         let issues = tables.securities_by_company.prefix((company,));

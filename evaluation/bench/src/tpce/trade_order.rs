@@ -229,8 +229,8 @@ impl TradeOrderInput {
             }
             SecurityName::Company(name, issue) => {
                 let company = tables.companies_by_name.prefix((*name,)).columns::<CompanyId>().first(tx)?;
-                let issues = tables.securities_by_company.prefix((required(company)?.co_id, *issue));
-                required(issues.columns::<SecurityTraded>().first(tx)?)
+                let issues = tables.securities_by_company.prefix((required(company)?.1.co_id, *issue));
+                Ok(required(issues.columns::<SecurityTraded>().first(tx)?)?.1)
             }
         }
     }

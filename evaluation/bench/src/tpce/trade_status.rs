@@ -69,7 +69,7 @@ impl TradeStatusInput {
         tx: &mut impl ReadTransaction<'t, E>,
     ) -> Result<Vec<u64>> {
         let latest = tables.trades_by_account.prefix((self.account,)).reverse().limit(TRADES);
-        let trades = latest.columns::<TradeOfList>().collect(tx)?;
+        let trades = latest.columns::<TradeOfList>().rows(tx)?;
         let symbols: Vec<Symbol> = trades.iter().map(|trade| trade.t_s_symb).collect();
         let mut exchanges = Vec::with_capacity(trades.len());
         tables.securities.get_columns_many::<SecurityOfList>(tx, &symbols, |_, security| {

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use ensilo::generic::{Database, Table};
+use ensilo::generic::{Database, Table, WriteTransaction};
 use ensilo::{Columns, Engine, Error, Result, Row};
 
 use super::delays::{one_in, random};
@@ -108,7 +108,7 @@ pub(crate) fn churn<E: Engine>(
 fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
     let id = random() as u32 % IDS;
     let row = thing(id, new_value(id));
-    let done: Result<()> = match random() % 13 {
+    let done: Result<()> = match random() % 18 {
         0 | 1 => db.transact(|tx| things.delete(tx, id).map(|_| ())),
         2 => db.transact(|tx| things.update(tx, id, |columns: &mut KindOf| columns.kind = row.kind)),
         3..=6 => meet(db, things, id),
@@ -124,7 +124,7 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
             }
         }),
         8 => db.transact(|tx| {
-            let found = things.index::<u8>("by_kind")?.equal(&row.kind).limit(5).collect(tx)?;
+            let found = things.index::<u8>("by_kind")?.equal(row.kind).limit(5).rows(tx)?;
             found.iter().try_for_each(|it| has_kind(it.kind, row.kind))?;
             let kind = (random() % KINDS) as u8;
             found.iter().try_for_each(|it| things.update(tx, it.id, |it: &mut KindOf| it.kind = kind))
@@ -133,8 +133,15 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
         10 => db.transact(|tx| {
             let by_kind = things.index::<u8>("by_kind")?;
             let taken = by_kind.equal(&row.kind).columns::<KindOf>().take_first(tx)?;
-            taken.map_or(Ok(()), |taken| has_kind(taken.kind, row.kind))
+            taken.map_or(Ok(()), |(_, taken)| has_kind(taken.kind, row.kind))
         }),
+        11 => db.transact(|tx| things.take(tx, id).map(drop)),
+        12 => db.transact(|tx| things.insert_or_get(tx, &row).map(drop)),
+        13 => db.transact(|tx| {
+            things.update_or_insert(tx, &row, |columns: &mut KindOf| columns.kind = row.kind).map(drop)
+        }),
+        14 => db.transact(|tx| things.range(id..id + 3).delete(tx).map(drop)),
+        15 => db.transact(|tx| change_by_cursor(tx, things, row.kind)),
         _ => db.transact(|tx| things.upsert(tx, &row)),
     };
     check(done);
@@ -143,6 +150,25 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
 /// A row that was found by an index has what was looked for.
 fn has_kind(found: u8, wanted: u8) -> Result<()> {
     if found == wanted { Ok(()) } else { Err(Error::rollback(format!("kind {found} is found as {wanted}"))) }
+}
+
+/// Goes through the rows of a kind, deletes some of them, and changes others: of all that it meets each is of that kind still.
+fn change_by_cursor<'t, E: Engine>(
+    tx: &mut impl WriteTransaction<'t, E>,
+    things: &Table<Thing, E>,
+    kind: u8,
+) -> Result<()> {
+    let by_kind = things.index::<u8>("by_kind")?;
+    let mut cursor = by_kind.equal(kind).limit(20).cursor();
+    while let Some((id, row)) = cursor.next(tx)? {
+        has_kind(row.kind, kind)?;
+        match random() % 6 {
+            0 => _ = things.delete(tx, id)?,
+            1 => things.update(tx, id, |columns: &mut KindOf| columns.kind = (random() % KINDS) as u8)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Gives a row the value that its partner has, and then makes the partner leave it. So two rows share a value for a moment only, and an

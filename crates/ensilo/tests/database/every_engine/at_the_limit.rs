@@ -128,10 +128,10 @@ impl Full {
         let by_code = items.index::<u64>("by_code").unwrap();
         let mut of_kind = expected.clone();
         of_kind.sort_by_key(|item| (item.kind, item.id));
-        assert_eq!(db.transact(|tx| by_kind.scan().collect(tx)).unwrap(), of_kind);
+        assert_eq!(db.transact(|tx| by_kind.scan().rows(tx)).unwrap(), of_kind);
         let mut of_code = expected.clone();
         of_code.sort_by_key(|item| item.code);
-        assert_eq!(db.transact(|tx| by_code.scan().collect(tx)).unwrap(), of_code);
+        assert_eq!(db.transact(|tx| by_code.scan().rows(tx)).unwrap(), of_code);
         for item in expected.iter().step_by(97) {
             assert_eq!(db.transact(|tx| items.get(tx, item.id)).unwrap().as_ref(), Some(item));
             assert_eq!(db.transact(|tx| by_code.get(tx, &item.code)).unwrap().as_ref(), Some(item));

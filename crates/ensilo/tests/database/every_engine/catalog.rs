@@ -44,7 +44,7 @@ fn a_table_is_opened_or_made() {
     assert_eq!(db.transact(|tx| named.scan().count(tx)).unwrap(), 0);
     assert!(matches!(db.table_named::<Account>("ensilo.tables"), Err(Error::InvalidSchema(_))));
     let dynamic = db.dynamic_table(Account::schema()).unwrap();
-    assert_eq!(db.transact(|tx| dynamic.scan().count(tx)).unwrap(), 1);
+    assert_eq!(db.transact(|tx| dynamic.scan().collect(tx)).unwrap().len(), 1);
     db.dynamic_table(Event::schema()).unwrap();
     assert_eq!(db.list_tables().unwrap(), ["account", "event", "other"]);
 }
@@ -189,7 +189,7 @@ fn scan_while<'t>(
 ) -> ensilo::Result<()> {
     let by_owner = accounts.index::<(ensilo::Text<16>, Reverse<i64>)>("by_owner")?;
     let mut meanwhile = Some(meanwhile);
-    by_owner.scan().for_each(tx, |_| {
+    by_owner.scan().for_each(tx, |_, _| {
         if let Some(meanwhile) = meanwhile.take() {
             std::thread::scope(|scope| scope.spawn(meanwhile).join().unwrap());
         }

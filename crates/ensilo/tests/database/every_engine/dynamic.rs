@@ -158,7 +158,7 @@ fn rows_with_the_longest_keys_are_stored_and_found() {
         dynamic.insert(tx, &[rows[1].key.into(), rows[1].value.into()])?;
         long.insert(tx, &rows[2])?;
         assert_eq!(long.index("by_value")?.get(tx, &rows[0].value)?.as_ref(), Some(&rows[0]));
-        assert_eq!(long.index("by_key")?.equal(&rows[1].key).collect(tx)?, rows[1..2]);
+        assert_eq!(long.index("by_key")?.equal(&rows[1].key).rows(tx)?, rows[1..2]);
         let by_value = dynamic.scan().by_index("by_value")?.prefix(&[rows[1].value.into()])?;
         assert_eq!(
             by_value.collect(tx)?,

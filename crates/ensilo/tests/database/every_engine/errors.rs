@@ -6,7 +6,7 @@ use std::fmt;
 use ensilo::{AbortReason, Columns, Error, Options, Order, Row};
 
 use super::{
-    Account, Balance, Database, Email, Engine, Event, IdAndVisits, Table, Visits, account, quick,
+    Account, Balance, Database, Email, Engine, Event, IdAndVisits, Table, Visits, account, interfere, quick,
     with_accounts,
 };
 

@@ -36,7 +36,7 @@ fn check_index(db: &Database, accounts: &Table<Account>, name: &str) {
     let (rows, by_index, count) = db
         .request()
         .retries(1_000_000)
-        .transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().collect(tx)?, index.scan().count(tx)?)))
+        .transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().rows(tx)?, index.scan().count(tx)?)))
         .unwrap();
     let pair = |row: &Account| (row.visits, row.id);
     let mut by_table: Vec<_> = rows.iter().map(pair).collect();

@@ -58,7 +58,7 @@ fn conflicts(db: &Database) -> u64 {
 }
 
 /// Every row has its entry, and no entry is left over.
-fn check_index(db: &Database, table: &str, index: &str) {
+pub(super) fn check_index(db: &Database, table: &str, index: &str) {
     let table = db.open_dynamic_table(table).unwrap();
     let check = db.transact(|tx| table.check_index(tx, index)).unwrap();
     assert!(check.is_whole(), "{check:?}");
@@ -307,15 +307,19 @@ fn rows_are_taken_in_the_order_of_an_index() {
     let (db, jobs) = with_jobs(10);
     let by_urgency = jobs.index::<(Reverse<u32>, u64)>("by_urgency").unwrap();
     let mut holder = db.begin().unwrap();
-    assert_eq!(by_urgency.scan().take_first(&mut holder).unwrap(), Some(job(6)));
+    assert_eq!(by_urgency.scan().take_first(&mut holder).unwrap(), Some((6, job(6))));
     assert_eq!(jobs.scan().take_first(&mut holder).unwrap().unwrap().0, 0);
     db.transact(|tx| {
-        assert_eq!(by_urgency.scan().take_first(tx)?, Some(job(5)));
-        assert_eq!(by_urgency.prefix((Reverse(0),)).take_first(tx)?, Some(job(7)), "0 is taken by its key");
+        assert_eq!(by_urgency.scan().take_first(tx)?, Some((5, job(5))));
+        assert_eq!(
+            by_urgency.prefix((Reverse(0),)).take_first(tx)?,
+            Some((7, job(7))),
+            "0 is taken by its key"
+        );
         assert_eq!(by_urgency.prefix((Reverse(0),)).take_first(tx)?, None);
         assert_eq!(by_urgency.equal(&(Reverse(6), 6)).take_first(tx)?, None);
         jobs.update(tx, 1, |job: &mut Job| job.urgency = 50)?;
-        assert_eq!(by_urgency.scan().take_first(tx)?.map(|job| job.id), Some(1));
+        assert_eq!(by_urgency.scan().take_first(tx)?.map(|(id, _)| id), Some(1));
         Ok(())
     })
     .unwrap();
@@ -334,10 +338,10 @@ fn an_index_gives_rows_in_its_range_only_while_others_move_them() {
             let (db, by_owner) = (&db, &by_owner);
             move || {
                 let next = || db.transact(|tx| by_owner.prefix((owner(number),)).take_first(tx)).unwrap();
-                let taken = std::iter::from_fn(next).inspect(|row: &Account| {
+                let taken = std::iter::from_fn(next).inspect(|(_, row): &(u32, Account)| {
                     assert_eq!(row.owner, owner(number));
                 });
-                taken.map(|row| row.id).collect::<Vec<_>>()
+                taken.map(|(id, _)| id).collect::<Vec<_>>()
             }
         };
         let mover = scope.spawn(|| {

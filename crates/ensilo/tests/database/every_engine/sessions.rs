@@ -147,7 +147,7 @@ fn every_kind_of_scan_is_stopped() {
         assert!((1..1500).contains(&seen), "{seen} rows");
     };
     stopped(&mut |session, each| accounts.scan().for_each_found(session, |_, _| each()));
-    stopped(&mut |session, each| by_owner.scan().for_each(session, |_| each()));
+    stopped(&mut |session, each| by_owner.scan().for_each(session, |_, _| each()));
     stopped(&mut |session, each| by_owner.scan().for_each_primary_key(session, |_| each()));
     stopped(&mut |session, each| dynamic.scan().for_each(session, |_, _| each()));
     stopped(&mut |session, each| dynamic.scan().by_index("by_owner")?.for_each(session, |_, _| each()));

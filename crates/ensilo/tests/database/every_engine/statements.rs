@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use ensilo::{Error, Result, RowId};
+use ensilo::{Error, Result, Row, RowId, Text};
 
-use super::{Account, Event, IdAndVisits, Visits, account, owner, quick, with_accounts};
+use super::{
+    Account, Balance, Event, IdAndVisits, Visits, account, owner, queues::check_index, quick, with_accounts,
+};
 
 #[test]
 fn rows_come_back_as_they_were_put() {
@@ -173,4 +175,104 @@ fn rows_of_variable_length_grow_and_shrink() {
         db.transact(|tx| events.update(tx, id, |event: &mut Event| event.text.clone_from(&text))).unwrap();
         assert_eq!(db.transact(|tx| events.get(tx, id)).unwrap().unwrap().text, text);
     }
+}
+
+#[test]
+fn writes_return_what_was_there_and_what_they_have_made() {
+    let (db, accounts) = with_accounts(3);
+    db.transact(|tx| {
+        let visit = |columns: &mut Visits| {
+            columns.visits += 1;
+            columns.visits
+        };
+        assert_eq!((accounts.update(tx, 1, visit)?, accounts.update(tx, 1, visit)?), (1, 2));
+        // Of a column in an index, and by a row that was found.
+        let earn = |columns: &mut Balance| std::mem::replace(&mut columns.balance, 77);
+        assert_eq!(accounts.update(tx, 1, earn)?, account(1).balance);
+        assert_eq!(accounts.find(tx, 1)?.unwrap().update(tx, |row: &mut Account| row.balance)?, 77);
+        assert_eq!(accounts.insert_or_get(tx, &Account { visits: 9, ..account(2) })?, Some(account(2)));
+        assert_eq!(accounts.insert_or_get(tx, &account(5))?, None);
+        assert_eq!(accounts.update_or_insert(tx, &account(5), visit)?, Some(1));
+        assert_eq!(accounts.update_or_insert(tx, &account(6), visit)?, None);
+        assert_eq!(accounts.get_columns(tx, 6)?, Some(Visits { visits: 0 }));
+        let taken = accounts.insert_or_get(tx, &Account { email: account(2).email, ..account(8) });
+        assert!(matches!(taken, Err(Error::DuplicateKey(key)) if key.index() == Some("by_email")));
+        assert_eq!(accounts.take(tx, 5)?, Some(Account { visits: 1, ..account(5) }));
+        assert_eq!((accounts.take(tx, 5)?, accounts.take(tx, 99)?), (None, None));
+        Ok(())
+    })
+    .unwrap();
+    let ids = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    assert_eq!(ids.iter().map(|row| row.id).collect::<Vec<_>>(), [0, 1, 2, 6]);
+    check_index(&db, "account", "by_owner");
+    check_index(&db, "account", "by_email");
+}
+
+#[test]
+fn what_a_scan_finds_is_deleted_and_its_ends_are_read() {
+    let (db, accounts) = with_accounts(20);
+    let by_owner = accounts.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner").unwrap();
+    db.transact(|tx| {
+        let keys = |found: Option<(u32, Account)>| found.map(|(key, _)| key);
+        assert_eq!(keys(accounts.scan().last(tx)?), Some(19));
+        assert_eq!(keys(accounts.range(3..7).reverse().last(tx)?), Some(3));
+        let of_owner = by_owner.prefix((owner(1),)).primary_keys(tx)?;
+        assert_eq!(keys(by_owner.prefix((owner(1),)).last(tx)?), of_owner.last().copied());
+        assert_eq!(accounts.range(3..7).limit(2).delete(tx)?, 2);
+        assert_eq!(accounts.range(3..7).reverse().limit(1).delete(tx)?, 1);
+        accounts.insert(tx, &account(30))?;
+        assert_eq!(accounts.range(18..).delete(tx)?, 3, "its own are among them");
+        assert_eq!(accounts.range(18..).delete(tx)?, 0);
+        let left = by_owner.prefix((owner(1),)).count(tx)?;
+        assert_eq!(by_owner.prefix((owner(1),)).delete(tx)?, left);
+        assert_eq!(by_owner.prefix((owner(1),)).count(tx)?, 0);
+        Ok(())
+    })
+    .unwrap();
+    let rows = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.owner != owner(1) && row.id < 18));
+    check_index(&db, "account", "by_owner");
+    check_index(&db, "account", "by_email");
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "place", index(name = "by_kind", columns(kind, name)))]
+struct Place {
+    #[row(key)]
+    country: Text<2>,
+    #[row(key)]
+    name: String,
+    kind: Text<8>,
+}
+
+#[test]
+fn rows_are_looked_up_by_borrowed_texts() {
+    let db = quick();
+    let places = db.table::<Place>().unwrap();
+    let place = |country: &str, name: &str| Place {
+        country: Text::truncated(country),
+        name: name.to_owned(),
+        kind: Text::truncated("city"),
+    };
+    let by_kind = places.index::<(Text<8>, String)>("by_kind").unwrap();
+    db.transact(|tx| {
+        for name in ["Bern", "Basel"] {
+            places.insert(tx, &place("CH", name))?;
+        }
+        assert_eq!(places.get(tx, ("CH", "Bern"))?, Some(place("CH", "Bern")));
+        assert!(!places.contains(tx, ("CH", "Rome"))?);
+        assert_eq!(places.get(tx, ("CHE", "Bern"))?, None, "no country is so long");
+        assert_eq!(
+            places.find(tx, ("CH", "Basel"))?.unwrap().key(),
+            &(Text::truncated("CH"), "Basel".to_owned())
+        );
+        assert_eq!(by_kind.get(tx, ("city", "Basel"))?, Some(place("CH", "Basel")));
+        assert_eq!(by_kind.equal(("city", "Bern")).count(tx)?, 1);
+        places.update(tx, ("CH", "Basel"), |place: &mut Place| place.kind = Text::truncated("port"))?;
+        assert!(places.delete(tx, ("CH", "Bern"))?);
+        assert_eq!(places.take(tx, ("CH", "Basel"))?.map(|place| place.kind), Some(Text::truncated("port")));
+        assert_eq!(places.scan().count(tx)?, 0);
+        Ok(())
+    })
+    .unwrap();
 }

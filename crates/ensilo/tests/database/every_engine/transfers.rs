@@ -52,8 +52,8 @@ fn the_sum_of_balances_stays_the_same() {
                 for balances in [
                     db.transact(|tx| accounts.scan().columns::<Balance>().rows(tx)),
                     db.read_stale(|tx| accounts.scan().columns::<Balance>().rows(tx)),
-                    db.transact(|tx| by_owner.scan().columns::<Balance>().collect(tx)),
-                    db.read_stale(|tx| by_owner.scan().columns::<Balance>().collect(tx)),
+                    db.transact(|tx| by_owner.scan().columns::<Balance>().rows(tx)),
+                    db.read_stale(|tx| by_owner.scan().columns::<Balance>().rows(tx)),
                 ] {
                     let balances = balances.unwrap();
                     assert_eq!(balances.len(), ACCOUNTS as usize);

@@ -81,7 +81,7 @@ fn set_visits<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32
 fn check<E: Engine>((db, accounts): &(Database<E>, Table<Account, E>)) {
     let index = accounts.index::<u32>("by_visits").unwrap();
     let (mut rows, by_index) =
-        db.transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().collect(tx)?))).unwrap();
+        db.transact(|tx| Ok((accounts.scan().rows(tx)?, index.scan().rows(tx)?))).unwrap();
     rows.sort_by_key(|row| row.visits);
     assert_eq!(by_index, rows);
     for row in &rows {

@@ -73,9 +73,9 @@ fn check_indexes<E: Engine>(db: &Database<E>) {
     assert_eq!(state(db), IndexState::Ready);
     let mut rows = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
     rows.sort_by_key(|row| (row.owner, row.id));
-    assert_eq!(db.transact(|tx| by_owner.scan().collect(tx)).unwrap(), rows);
+    assert_eq!(db.transact(|tx| by_owner.scan().rows(tx)).unwrap(), rows);
     rows.sort_by_key(|row| row.balance);
-    assert_eq!(db.transact(|tx| by_balance.scan().collect(tx)).unwrap(), rows);
+    assert_eq!(db.transact(|tx| by_balance.scan().rows(tx)).unwrap(), rows);
     for row in &rows {
         let taken = db.transact(|tx| accounts.insert(tx, &with_balance(100_001, row.balance)));
         assert!(matches!(taken, Err(Error::DuplicateKey(_))), "{taken:?}");

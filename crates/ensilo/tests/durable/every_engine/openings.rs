@@ -1,5 +1,7 @@
 //! Databases that are opened often and never for long: what each opening leaves does not pile up.
 
+use ensilo::{Error, OpenError};
+
 use super::*;
 
 /// How many files the database has.
@@ -89,28 +91,21 @@ fn a_database_that_must_exist_is_not_made() {
 
 #[test]
 fn a_path_that_is_mistyped_makes_no_directories() {
-    let place = tempfile::tempdir().unwrap();
-    let (missing, directory) = (place.path().join("dtaa"), place.path().join("dtaa/accounts"));
-    let refused = |options: Options, directory: &Path| {
-        let error = options.open_as::<Engine>(directory).unwrap_err();
+    let disk = Arc::new(SimulatedDisk::new());
+    let refused = |options: Options, directory: &str| {
+        let opened = options.open_with::<Engine>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(directory));
+        let error = opened.unwrap_err();
         assert!(
             matches!(&error, Error::Open(why) if matches!(**why, OpenError::MissingParent { .. })),
             "{error}"
         );
-        assert!(!missing.exists());
+        assert!(!disk.exists(Path::new("/dtaa")).unwrap() && !disk.exists(Path::new("/accounts")).unwrap());
         error.to_string()
     };
-    let told = refused(options(), &directory);
     assert_eq!(
-        told,
-        format!(
-            "{} cannot be made, because {} is missing: check the path, or make that directory first",
-            directory.display(),
-            missing.display()
-        )
+        refused(options(), "/dtaa/accounts"),
+        "/dtaa/accounts cannot be made, because /dtaa is missing: check the path, or make that directory first"
     );
-    let elsewhere = place.path().join("db");
-    refused(options().log_directories([missing.join("log")]), &elsewhere);
-    assert!(!elsewhere.exists());
-    drop(options().open_as::<Engine>(&elsewhere).unwrap());
+    refused(options().log_directories(["/dtaa/log"]), "/accounts");
+    drop(options().open_with::<Engine>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new("/accounts")).unwrap());
 }

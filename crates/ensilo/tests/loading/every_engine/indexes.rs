@@ -31,7 +31,7 @@ fn rows_are_read_by_key_before_their_indexes_are_there() {
     // The first use loads the table, though nothing is loaded in the background.
     let by_group = people.index::<u32>("by_group").unwrap();
     let group: Vec<_> = (0..3000).filter(|&id| is_key(id) && id % 7 == 3).map(person).collect();
-    assert_eq!(db.transact(|tx| by_group.equal(&3).collect(tx)).unwrap(), group);
+    assert_eq!(db.transact(|tx| by_group.equal(3).rows(tx)).unwrap(), group);
     assert_eq!(states(&db), [IndexState::Ready; 2]);
     assert_eq!(load(&db).tables_left, 1);
     assert_eq!(db.read_stale(|tx| by_group.equal(&3).count(tx)).unwrap(), group.len());

@@ -132,7 +132,7 @@ fn collect<'t, E: Engine>(
         found.entry(holding).or_default().chain.push(change);
     })?;
     let changes = tables.holding_histories_by_trade.range(numbers).columns::<Change>();
-    changes.for_each(tx, |row| {
+    changes.for_each(tx, |_, row| {
         let changed = i64::from(row.hh_after_qty) - i64::from(row.hh_before_qty);
         found.entry(row.hh_t_id).or_default().changed += changed;
     })?;

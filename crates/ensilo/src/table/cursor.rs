@@ -1,0 +1,193 @@
+//! Scans that give one row at a time, with other statements of the transaction in between.
+//!
+//! A cursor reads rows ahead, in batches that grow. What was read ahead counts only in the transaction that has read it,
+//! and as long as that has not written since: afterwards the cursor goes on behind the row that it gave last, by a scan
+//! that sees the writes. So each row is what a scan that begins with it would give.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use ensilo_engine::{Direction, Engine};
+use ensilo_row::KeyBuf;
+
+use self::sealed::ReadAhead;
+use crate::local::ReadPoint;
+use crate::transaction::ReadTransaction;
+use crate::{Result, Silo};
+
+/// How many rows are read at once at first, where nothing is written in between, and at most.
+const FIRST_BATCH_LEN: usize = 8;
+const BATCH_LEN_MAX: usize = 256;
+
+/// A scan that gives one row at a time. [`Scan::cursor`](crate::Scan::cursor),
+/// [`IndexScan::cursor`](crate::IndexScan::cursor) and [`DynamicScan::cursor`](crate::DynamicScan::cursor) make one.
+///
+/// Between two rows the transaction may do anything else: look up rows of other tables, change or delete the row that
+/// came last, or any other. The cursor sees that: a row that is deleted before its turn does not come, one that is
+/// inserted behind the last one does. So a loop that moves rows forward, in the order of the scan, meets them again.
+///
+/// ```
+/// # use ensilo::{Database, Row};
+/// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, owner: u32, balance: i64 }
+/// # #[derive(Row)] #[row(table = "owner")] struct Owner { #[row(key)] id: u32, is_gone: bool }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let (accounts, owners) = (db.table::<Account>()?, db.table::<Owner>()?);
+/// # db.transact(|tx| { for id in 0..9 { owners.insert(tx, &Owner { id, is_gone: id % 2 == 0 })?;
+/// #     accounts.insert(tx, &Account { id, owner: id, balance: 1 })?; } Ok(()) })?;
+/// let deleted = db.transact(|tx| {
+///     let mut deleted = 0;
+///     let mut cursor = accounts.scan().cursor();
+///     while let Some((id, account)) = cursor.next(tx)? {
+///         if owners.get(tx, account.owner)?.is_none_or(|owner| owner.is_gone) {
+///             accounts.delete(tx, id)?;
+///             deleted += 1;
+///         }
+///     }
+///     Ok(deleted)
+/// })?;
+/// assert_eq!(deleted, 5);
+/// # Ok(()) }
+/// ```
+///
+/// # Isolation
+/// As that of the scan. Up to 256 rows are read before their turn, and count as read. A cursor that is used in another
+/// transaction goes on there, behind its last row: what belongs together is what one transaction has read.
+#[must_use = "a cursor reads nothing before it is asked for a row"]
+pub struct Cursor<S: ReadAhead<E>, E: Engine = Silo> {
+    scan: S,
+    /// What was read ahead: rows, and their keys in the order of the scan.
+    rows: VecDeque<(KeyBuf, S::Row)>,
+    /// When that was read.
+    read_at: Option<ReadPoint>,
+    /// Whether there was nothing behind these rows then.
+    is_last_batch: bool,
+    batch_len: usize,
+}
+
+impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
+    pub(crate) fn new(scan: S) -> Self {
+        Cursor {
+            scan,
+            rows: VecDeque::new(),
+            read_at: None,
+            is_last_batch: false,
+            batch_len: FIRST_BATCH_LEN,
+        }
+    }
+
+    /// Returns the next row, as the scan gives it: with its primary key from a [`Scan`](crate::Scan), an
+    /// [`IndexScan`](crate::IndexScan) or a [`DynamicScan`](crate::DynamicScan). `None` is the end.
+    ///
+    /// # Errors
+    /// Those of every statement, see [`Table`](crate::Table), and, for an index, those of
+    /// [`IndexScan`](crate::IndexScan).
+    pub fn next<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<S::Row>> {
+        tx.statement(|inner| {
+            let now = inner.local.read_point();
+            if self.read_at != Some(now) {
+                self.begin_anew();
+            }
+            let limit = self.scan.range().limit;
+            if self.rows.is_empty() && !self.is_last_batch && limit > 0 {
+                let len = self.batch_len.min(limit);
+                let rows = &mut self.rows;
+                self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)))?;
+                self.is_last_batch = rows.len() < len;
+                self.read_at = Some(now);
+                self.batch_len = (self.batch_len * 2).min(BATCH_LEN_MAX);
+            }
+            Ok(self.rows.pop_front().map(|(key, row)| {
+                self.pass(key);
+                row
+            }))
+        })
+    }
+
+    /// Gives up what was read ahead.
+    fn begin_anew(&mut self) {
+        if self.read_at.take().is_some() {
+            self.batch_len = 1;
+        }
+        self.rows.clear();
+        self.is_last_batch = false;
+    }
+
+    /// Goes on behind this row.
+    fn pass(&mut self, key: KeyBuf) {
+        let range = self.scan.range();
+        range.bounds.continue_after(key, range.direction == Direction::Reverse);
+        range.limit -= 1;
+    }
+}
+
+/// The rows of a scan, for `for` loops that do nothing else with the transaction. [`Scan::iter`](crate::Scan::iter) and
+/// [`IndexScan::iter`](crate::IndexScan::iter) make one.
+///
+/// After an error there is nothing more to come.
+pub struct Rows<'x, Tx, S: ReadAhead<E>, E: Engine = Silo> {
+    tx: &'x mut Tx,
+    /// `None` after an error.
+    cursor: Option<Cursor<S, E>>,
+    /// Iterates by the transaction's statements.
+    next: fn(&mut Cursor<S, E>, &mut Tx) -> Result<Option<S::Row>>,
+}
+
+impl<'x, Tx, S: ReadAhead<E>, E: Engine> Rows<'x, Tx, S, E> {
+    pub(crate) fn new<'t>(scan: S, tx: &'x mut Tx) -> Self
+    where
+        Tx: ReadTransaction<'t, E>,
+    {
+        Rows { tx, cursor: Some(Cursor::new(scan)), next: Cursor::next }
+    }
+}
+
+impl<Tx, S: ReadAhead<E>, E: Engine> Iterator for Rows<'_, Tx, S, E> {
+    type Item = Result<S::Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = (self.next)(self.cursor.as_mut()?, self.tx);
+        if row.is_err() {
+            self.cursor = None;
+        }
+        row.transpose()
+    }
+}
+
+impl<S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Cursor<S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor").field("scan", &self.scan).finish_non_exhaustive()
+    }
+}
+
+impl<Tx, S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Rows<'_, Tx, S, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+pub(crate) mod sealed {
+    use ensilo_engine::{Engine, ReadOf};
+    use ensilo_row::KeyBuf;
+
+    use crate::Result;
+    use crate::table::ScanRange;
+    use crate::transaction::Inner;
+
+    /// A scan that a cursor can be made of.
+    #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
+    pub trait ReadAhead<E: Engine> {
+        /// What it gives for each row.
+        type Row;
+
+        fn range(&mut self) -> &mut ScanRange;
+
+        /// Passes the first `len` rows to `each`, with their keys in the order of the scan.
+        fn read_ahead<Raw: ReadOf<E>>(
+            &self,
+            inner: &mut Inner<'_, Raw>,
+            len: usize,
+            each: impl FnMut(KeyBuf, Self::Row),
+        ) -> Result<()>;
+    }
+}
