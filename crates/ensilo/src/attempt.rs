@@ -13,7 +13,7 @@ use ensilo_engine::{Engine, Read as _, Session, SnapshotOf};
 use self::panics::CaughtPanic;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
-use crate::pool::{JobHandle, WhenFull, promise};
+use crate::pool::{JobHandle, Priority, WhenFull, promise};
 use crate::shared::DatabaseShared;
 use crate::shortage::Shortage;
 use crate::transaction::{EndedReader, Inner, Reader, Snapshot, Transaction};
@@ -249,7 +249,7 @@ pub(crate) fn submit<E: Engine, R: Send + 'static>(
     let (promise, handle) = promise(pool, log, shared.level(None)?);
     let for_job = Arc::clone(shared);
     let run = move || promise.run(|| job(&for_job));
-    pool.submit(Box::new(run), when_full)?;
+    pool.submit(Box::new(run), Priority::Normal, when_full)?;
     Ok(handle)
 }
 

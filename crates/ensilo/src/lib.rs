@@ -149,6 +149,7 @@ pub mod ermia;
 mod error;
 pub mod generic;
 mod index_check;
+mod job_request;
 mod loading;
 mod local;
 mod maintain;
@@ -240,9 +241,10 @@ pub use error::{
     UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
+pub use job_request::JobRequest;
 pub use loading::LoadStatistics;
 pub use options::Options;
-pub use pool::JobHandle;
+pub use pool::{JobFuture, JobHandle, Priority};
 pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;

@@ -1,8 +1,8 @@
 //! Threads that run submitted jobs, and the handles to wait for their results.
 //!
 //! The pool knows nothing of transactions: a job is a closure, and what it borrows of the database it brings
-//! along. One bounded queue feeds all threads. A job that panics is reported to its handle; the thread goes
-//! on.
+//! along. Bounded queues feed all threads, and that of urgent jobs one more, which runs no others. A job that panics is
+//! reported to its handle; the thread goes on.
 //!
 //! # Invariants
 //! - P1: a job that was taken by [`Pool::submit`] is either run once or dropped, and either way its handle is
@@ -13,19 +13,23 @@
 //!   closing waits for jobs of its own pool, which do not wait for it.
 
 mod affinity;
+mod future;
 mod handle;
 mod queue;
+mod room;
 mod waits;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::thread::{self, JoinHandle};
 
 use ensilo_log::{ForeignAfter, call_foreign};
 
+pub use future::JobFuture;
 pub use handle::JobHandle;
 pub(crate) use handle::{message_of, promise};
-use queue::Queue;
+pub use queue::Priority;
 pub(crate) use queue::{Job, WhenFull};
+use queue::{Queue, Serves};
 pub(crate) use waits::{Wait, WaitCycle};
 
 use crate::mutex::lock;
@@ -44,13 +48,14 @@ pub(crate) struct PoolOptions {
 pub(crate) struct Pool {
     queue: Arc<Queue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    serves_high_priority: Once,
 }
 
 impl Pool {
     /// Starts the threads.
     pub(crate) fn start(options: &PoolOptions) -> Result<Self> {
         let queue = Arc::new(Queue::new(options.queue_len_max));
-        let pool = Pool { queue, threads: Mutex::new(Vec::new()) };
+        let pool = Pool { queue, threads: Mutex::new(Vec::new()), serves_high_priority: Once::new() };
         for number in 0..options.threads {
             let thread = pool.start_thread(number, options.pin_to_cores)?;
             lock(&pool.threads).push(thread);
@@ -65,7 +70,7 @@ impl Pool {
             if pin {
                 affinity::pin_to_core(number);
             }
-            queue.work();
+            queue.work(Serves::All);
         };
         let started = thread::Builder::new().name(format!("ensilo-worker-{number}")).spawn(body);
         started.map_err(|error| {
@@ -76,13 +81,32 @@ impl Pool {
         })
     }
 
+    /// Starts the thread for urgent jobs, if there is none. Where the system gives none, the others run them.
+    fn serve_high_priority(&self) {
+        self.serves_high_priority.call_once(|| {
+            let queue = Arc::clone(&self.queue);
+            let body = move || {
+                let _working = ForeignAfter::default();
+                queue.work(Serves::HighPriority);
+            };
+            // Under the lock: whoever stops the pool has closed the queue before, or finds the thread.
+            let mut threads = lock(&self.threads);
+            if self.queue.is_open() {
+                threads.extend(thread::Builder::new().name("ensilo-worker-high".into()).spawn(body));
+            }
+        });
+    }
+
     /// Hands over a job.
     ///
     /// # Errors
     /// [`Error::Closed`] after [`Pool::stop`], [`Error::QueueFull`] when there is no room and `when_full`
     /// refuses.
-    pub(crate) fn submit(&self, job: Job, when_full: WhenFull) -> Result<()> {
-        self.queue.push(job, when_full)
+    pub(crate) fn submit(&self, job: Job, priority: Priority, when_full: WhenFull) -> Result<()> {
+        if priority == Priority::High {
+            self.serve_high_priority();
+        }
+        self.queue.push(job, priority, when_full)
     }
 
     /// Notes that the calling thread waits for the pool's jobs, until the note is dropped.
@@ -99,7 +123,8 @@ impl Pool {
     /// running. Called by a job of another pool for which jobs of this one wait, it waits for none of them:
     /// each ends by itself.
     pub(crate) fn stop(&self) {
-        let waiting = self.queue.close();
+        let (waiting, wakers) = self.queue.close();
+        wakers.into_iter().for_each(|waker| call_foreign(|| waker.wake()));
         // Outside of the queue's lock: dropping a job completes its handle, which may run a waker, and drops
         // what the job has borrowed.
         waiting.into_iter().for_each(|job| call_foreign(|| drop(job)));

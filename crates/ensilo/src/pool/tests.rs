@@ -14,6 +14,7 @@ fn submit<R: Send + 'static>(pool: &Pool, job: impl FnOnce() -> R + Send + 'stat
     let (promise, handle) = promise(pool, None, Durability::Visible);
     pool.submit(
         Box::new(move || promise.run(|| Ok(Visible { value: job(), epoch: ensilo_epoch::Epoch::new(0) }))),
+        Priority::Normal,
         WhenFull::Wait,
     )
     .unwrap();
@@ -51,7 +52,7 @@ fn a_full_queue_refuses_but_never_its_own_jobs() {
     });
     has_begun.recv().unwrap();
     let second = submit(&pool, || 2);
-    let refused = pool.submit(Box::new(|| ()), WhenFull::Refuse);
+    let refused = pool.submit(Box::new(|| ()), Priority::Normal, WhenFull::Refuse);
     assert!(matches!(refused, Err(Error::QueueFull)));
     release.send(()).unwrap();
     assert_eq!(first.wait().unwrap().wait().unwrap(), 3);
@@ -84,7 +85,7 @@ fn stopping_completes_every_handle() {
     first.wait().unwrap();
     stopper.join().unwrap();
     assert_eq!(ran.load(Ordering::Relaxed), 0);
-    assert!(matches!(pool.submit(Box::new(|| ()), WhenFull::Wait), Err(Error::Closed)));
+    assert!(matches!(pool.submit(Box::new(|| ()), Priority::Normal, WhenFull::Wait), Err(Error::Closed)));
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn a_thread_that_has_left_its_pool_works_for_none() {
     let queue = Queue::new(1);
     queue.close();
     let work = || {
-        queue.work();
+        queue.work(Serves::All);
         Queue::of_thread()
     };
     assert_eq!(std::thread::scope(|scope| scope.spawn(work).join().unwrap()), None);

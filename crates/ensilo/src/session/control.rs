@@ -91,6 +91,13 @@ impl SessionControl {
     }
 }
 
+impl CancelToken {
+    /// Ends the only request of a session that has no other, also before it has begun.
+    pub(crate) fn cancel_only(&self) {
+        self.control.cancelled.fetch_max(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.control.under_way.store(IDLE, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::marker::PhantomData;
 
 use ensilo_engine::{Direction, Engine};
 use ensilo_row::KeyBuf;
@@ -125,28 +126,24 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
 /// [`IndexScan::iter`](crate::IndexScan::iter) make one.
 ///
 /// After an error there is nothing more to come.
-pub struct Rows<'x, Tx, S: ReadAhead<E>, E: Engine = Silo> {
+pub struct Rows<'x, 't, Tx, S: ReadAhead<E>, E: Engine = Silo> {
     tx: &'x mut Tx,
     /// `None` after an error.
     cursor: Option<Cursor<S, E>>,
-    /// Iterates by the transaction's statements.
-    next: fn(&mut Cursor<S, E>, &mut Tx) -> Result<Option<S::Row>>,
+    transaction: PhantomData<&'t ()>,
 }
 
-impl<'x, Tx, S: ReadAhead<E>, E: Engine> Rows<'x, Tx, S, E> {
-    pub(crate) fn new<'t>(scan: S, tx: &'x mut Tx) -> Self
-    where
-        Tx: ReadTransaction<'t, E>,
-    {
-        Rows { tx, cursor: Some(Cursor::new(scan)), next: Cursor::next }
+impl<'x, 't, Tx: ReadTransaction<'t, E>, S: ReadAhead<E>, E: Engine> Rows<'x, 't, Tx, S, E> {
+    pub(crate) fn new(scan: S, tx: &'x mut Tx) -> Self {
+        Rows { tx, cursor: Some(Cursor::new(scan)), transaction: PhantomData }
     }
 }
 
-impl<Tx, S: ReadAhead<E>, E: Engine> Iterator for Rows<'_, Tx, S, E> {
+impl<'t, Tx: ReadTransaction<'t, E>, S: ReadAhead<E>, E: Engine> Iterator for Rows<'_, 't, Tx, S, E> {
     type Item = Result<S::Row>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = (self.next)(self.cursor.as_mut()?, self.tx);
+        let row = self.cursor.as_mut()?.next(self.tx);
         if row.is_err() {
             self.cursor = None;
         }
@@ -160,7 +157,7 @@ impl<S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Cursor<S, E> {
     }
 }
 
-impl<Tx, S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Rows<'_, Tx, S, E> {
+impl<Tx, S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Rows<'_, '_, Tx, S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rows").field("cursor", &self.cursor).finish_non_exhaustive()
     }

@@ -106,7 +106,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
 
     /// Returns an iterator over the primary keys and the columns of the rows. As long as it lasts the transaction cannot
     /// be used for anything else: that is what [`IndexScan::cursor`] is for.
-    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, Tx, Self, E> {
+    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, 't, Tx, Self, E> {
         Rows::new(self, tx)
     }
 

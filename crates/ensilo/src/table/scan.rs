@@ -117,7 +117,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// })?;
     /// # Ok(()) }
     /// ```
-    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, Tx, Self, E> {
+    pub fn iter<'x, 't, Tx: ReadTransaction<'t, E>>(self, tx: &'x mut Tx) -> Rows<'x, 't, Tx, Self, E> {
         Rows::new(self, tx)
     }
 

@@ -188,7 +188,7 @@ mod tests {
         };
         let own = bytes(&|bytes| owned.append(bytes));
         assert_eq!(bytes(&|bytes| borrowed.append_key(bytes)), own);
-        assert_eq!(bytes(&|bytes| (&owned).append_key(bytes)), own);
+        assert_eq!(bytes(&|bytes| owned.append_key(bytes)), own);
         assert_eq!(*borrowed.as_key(), owned);
     }
 

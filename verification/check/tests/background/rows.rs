@@ -114,7 +114,7 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
         3..=6 => meet(db, things, id),
         7 => db.transact(|tx| {
             let Some(row) = things.get(tx, id)? else { return Ok(()) };
-            let Some(found) = things.index::<u32>("by_value")?.get(tx, &row.value)? else {
+            let Some(found) = things.index::<u32>("by_value")?.get(tx, row.value)? else {
                 return Err(Error::rollback("a row is missing in the index"));
             };
             if found.value == row.value {
@@ -132,7 +132,7 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
         9 => db.transact(|tx| things.update(tx, id, |columns: &mut ValueOf| columns.value = row.value)),
         10 => db.transact(|tx| {
             let by_kind = things.index::<u8>("by_kind")?;
-            let taken = by_kind.equal(&row.kind).columns::<KindOf>().take_first(tx)?;
+            let taken = by_kind.equal(row.kind).columns::<KindOf>().take_first(tx)?;
             taken.map_or(Ok(()), |(_, taken)| has_kind(taken.kind, row.kind))
         }),
         11 => db.transact(|tx| things.take(tx, id).map(drop)),

@@ -134,7 +134,7 @@ impl Full {
         assert_eq!(db.transact(|tx| by_code.scan().rows(tx)).unwrap(), of_code);
         for item in expected.iter().step_by(97) {
             assert_eq!(db.transact(|tx| items.get(tx, item.id)).unwrap().as_ref(), Some(item));
-            assert_eq!(db.transact(|tx| by_code.get(tx, &item.code)).unwrap().as_ref(), Some(item));
+            assert_eq!(db.transact(|tx| by_code.get(tx, item.code)).unwrap().as_ref(), Some(item));
             let item = item.clone();
             let (table, id) = (items.clone(), item.id);
             let job = db.submit(move |tx| table.get(tx, id)).unwrap();

@@ -19,7 +19,7 @@ fn a_cursor_gives_what_a_scan_gives() {
             accounts.scan(),
             accounts.range(5..400).reverse(),
             accounts.range(5..400).limit(300),
-            accounts.range(7..3),
+            accounts.range(7..7),
             accounts.scan().limit(0),
         ] {
             let expected = scan.clone().collect(tx)?;

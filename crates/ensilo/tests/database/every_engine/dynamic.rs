@@ -30,7 +30,7 @@ fn dynamic_and_static_rows_are_the_same_rows() {
         let nine = Account { id: 9, owner: Text::new("cleo").unwrap(), balance: 5, email: None, visits: 2 };
         assert_eq!(accounts.get(tx, 9)?, Some(nine));
         let by_email = accounts.index::<Option<String>>("by_email")?;
-        assert_eq!(by_email.get(tx, &Some("new@example.org".into()))?.map(|row| row.balance), Some(11));
+        assert_eq!(by_email.get(tx, Some("new@example.org".into()))?.map(|row| row.balance), Some(11));
         assert_eq!(by_email.get(tx, &account(1).email)?, None);
         let by_owner = accounts.index::<(Text<16>, std::cmp::Reverse<i64>)>("by_owner")?;
         assert_eq!(by_owner.scan().primary_keys(tx)?, [2, 1, 9]);
@@ -157,8 +157,8 @@ fn rows_with_the_longest_keys_are_stored_and_found() {
         long.insert(tx, &rows[0])?;
         dynamic.insert(tx, &[rows[1].key.into(), rows[1].value.into()])?;
         long.insert(tx, &rows[2])?;
-        assert_eq!(long.index("by_value")?.get(tx, &rows[0].value)?.as_ref(), Some(&rows[0]));
-        assert_eq!(long.index("by_key")?.equal(&rows[1].key).rows(tx)?, rows[1..2]);
+        assert_eq!(long.index("by_value")?.get(tx, rows[0].value)?.as_ref(), Some(&rows[0]));
+        assert_eq!(long.index("by_key")?.equal(rows[1].key).rows(tx)?, rows[1..2]);
         let by_value = dynamic.scan().by_index("by_value")?.prefix(&[rows[1].value.into()])?;
         assert_eq!(
             by_value.collect(tx)?,

@@ -317,7 +317,7 @@ fn rows_are_taken_in_the_order_of_an_index() {
             "0 is taken by its key"
         );
         assert_eq!(by_urgency.prefix((Reverse(0),)).take_first(tx)?, None);
-        assert_eq!(by_urgency.equal(&(Reverse(6), 6)).take_first(tx)?, None);
+        assert_eq!(by_urgency.equal((Reverse(6), 6)).take_first(tx)?, None);
         jobs.update(tx, 1, |job: &mut Job| job.urgency = 50)?;
         assert_eq!(by_urgency.scan().take_first(tx)?.map(|(id, _)| id), Some(1));
         Ok(())

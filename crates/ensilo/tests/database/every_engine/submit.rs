@@ -1,14 +1,15 @@
 //! Requests on the pool's threads.
 
 use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
-use ensilo::{Error, Options};
+use ensilo::{Durability, Error, Options, Priority};
 
-use super::{Database, Visits, in_memory, with_accounts};
+use super::{Database, Transaction, Visits, in_memory, with_accounts};
 
 struct Unpark(Thread);
 
@@ -207,4 +208,150 @@ fn the_last_handle_may_go_with_a_waker_that_another_one_replaces() {
     // Closes the database, which waits for the job.
     assert!(job.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!(block_on(job).unwrap(), 7);
+}
+
+/// A database whose only thread is held by a job until what is returned is called.
+fn held(queue_len_max: usize) -> (Database, impl FnOnce()) {
+    let db = in_memory(Options::default().pool_threads(1).pool_queue_len_max(queue_len_max));
+    let gate = Arc::new(Barrier::new(2));
+    let held = Arc::clone(&gate);
+    let job = db.submit(move |_| {
+        held.wait();
+        held.wait();
+        Ok(())
+    });
+    gate.wait();
+    (db, move || {
+        gate.wait();
+        job.unwrap().wait().unwrap();
+    })
+}
+
+/// Polls once, and returns what that gives.
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn futures_run_transactions_once_they_are_awaited() {
+    let (db, accounts) = with_accounts(3);
+    let visit = || {
+        let accounts = accounts.clone();
+        db.transact_async(move |tx| accounts.update(tx, 0, |row: &mut Visits| row.visits += 1))
+    };
+    drop(visit());
+    block_on(visit()).unwrap();
+    let of_first = |row: Option<Visits>| row.map(|row| row.visits);
+    let read = {
+        let accounts = accounts.clone();
+        db.read_async(move |tx| accounts.get_columns::<Visits>(tx, 0))
+    };
+    assert_eq!(of_first(block_on(read).unwrap()), Some(1), "the one that nobody awaited never ran");
+    let stale = db.job().max_staleness(Duration::ZERO);
+    let count = {
+        let accounts = accounts.clone();
+        stale.read_stale_async(move |tx| accounts.scan().count(tx))
+    };
+    assert_eq!(block_on(count).unwrap(), 3);
+    let failed = block_on(db.transact_async(|_| Err::<(), _>(Error::rollback("no"))));
+    assert!(matches!(failed, Err(Error::User(_))));
+    let panicked = block_on(db.transact_async(|_| -> ensilo::Result<()> { panic!("planted") }));
+    assert!(matches!(panicked, Err(Error::JobPanicked(_))));
+    let unstored = block_on(db.job().durability(Durability::Stored).transact_async(|_| Ok(())));
+    assert!(matches!(unstored, Err(Error::NotDurable)));
+    let pending = visit();
+    db.close().unwrap();
+    assert!(matches!(block_on(pending), Err(Error::Closed)));
+    assert!(matches!(block_on(visit()), Err(Error::Closed)));
+}
+
+#[test]
+fn futures_wait_for_room_without_a_thread_and_pass_it_on_when_they_are_dropped() {
+    let (db, release) = held(1);
+    let mut first = db.transact_async(|_| Ok(1));
+    assert!(poll(&mut first).is_pending());
+    // The queue is full now. These three wait for room, and two of them give up: one that may have been woken, one that was not.
+    let [mut second, mut third, mut fourth] = [2, 3, 4].map(|number| db.transact_async(move |_| Ok(number)));
+    for future in [&mut second, &mut third, &mut fourth] {
+        assert!(poll(future).is_pending());
+    }
+    let looker = thread::spawn(move || block_on(fourth));
+    drop(third);
+    release();
+    assert_eq!(block_on(first).unwrap(), 1);
+    drop(second);
+    assert_eq!(looker.join().unwrap().unwrap(), 4);
+    assert_eq!(block_on(db.transact_async(|_| Ok(5))).unwrap(), 5);
+}
+
+#[test]
+fn a_future_that_is_dropped_in_the_queue_never_runs() {
+    let (db_held, release) = held(4);
+    let (ran, has_run) = mpsc::channel::<()>();
+    let mut queued = db_held.transact_async(move |_| {
+        ran.send(()).unwrap();
+        Ok(())
+    });
+    assert!(poll(&mut queued).is_pending());
+    drop(queued);
+    release();
+    block_on(db_held.transact_async(|_| Ok(()))).unwrap();
+    assert!(has_run.recv().is_err(), "its closure is gone, and has sent nothing");
+}
+
+#[test]
+fn what_a_dropped_future_has_written_is_undone() {
+    let (db, accounts) = with_accounts(2);
+    let (begun, has_begun) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let (ended, has_ended) = mpsc::channel();
+    let mut future = {
+        let accounts = accounts.clone();
+        db.transact_async(move |tx| {
+            accounts.update(tx, 0, |row: &mut Visits| row.visits += 1)?;
+            begun.send(()).unwrap();
+            gate.recv().unwrap();
+            let outcome = accounts.update(tx, 1, |row: &mut Visits| row.visits += 1);
+            ended.send(matches!(outcome, Err(Error::Cancelled))).unwrap();
+            outcome
+        })
+    };
+    assert!(poll(&mut future).is_pending());
+    has_begun.recv().unwrap();
+    drop(future);
+    release.send(()).unwrap();
+    assert!(has_ended.recv().unwrap(), "the statement ends it");
+    let rows = db.transact(|tx| accounts.scan().columns::<Visits>().rows(tx)).unwrap();
+    assert_eq!(rows, [Visits { visits: 0 }, Visits { visits: 0 }]);
+}
+
+#[test]
+fn an_urgent_job_does_not_wait_behind_long_ones() {
+    let (db, release) = held(4);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let note = |number: u32| {
+        let order = Arc::clone(&order);
+        move |_: &mut Transaction<'_>| {
+            order.lock().unwrap().push(number);
+            Ok(())
+        }
+    };
+    let normal = db.submit(note(1)).unwrap();
+    let urgent = db.job().priority(Priority::High).submit(note(2)).unwrap();
+    urgent.wait().unwrap();
+    block_on(db.job().priority(Priority::High).transact_async(note(3))).unwrap();
+    assert!(!normal.is_visible());
+    release();
+    normal.wait().unwrap();
+    assert_eq!(*order.lock().unwrap(), [2, 3, 1]);
+}
+
+#[test]
+fn a_job_is_given_up_at_its_deadline() {
+    let (db, accounts) = with_accounts(1);
+    let late = db.job().deadline(Instant::now());
+    let visit = move |tx: &mut Transaction<'_>| accounts.update(tx, 0, |row: &mut Visits| row.visits += 1);
+    assert!(matches!(late.submit(visit.clone()).unwrap().wait(), Err(Error::DeadlineExceeded)));
+    let in_time = db.job().deadline(Instant::now() + Duration::from_secs(60)).retries(3).read_mostly();
+    in_time.try_submit(visit).unwrap().wait().unwrap();
 }

@@ -85,12 +85,12 @@ fn check<E: Engine>((db, accounts): &(Database<E>, Table<Account, E>)) {
     rows.sort_by_key(|row| row.visits);
     assert_eq!(by_index, rows);
     for row in &rows {
-        let found = db.transact(|tx| index.get(tx, &row.visits)).unwrap();
+        let found = db.transact(|tx| index.get(tx, row.visits)).unwrap();
         assert_eq!(found.as_ref(), Some(row));
         let taken = insert(db, accounts, 100_001, row.visits);
         assert!(matches!(taken, Err(Error::DuplicateKey(_))), "{taken:?}");
         set_visits(db, accounts, row.id, row.visits + 1_000_000).unwrap();
-        assert_eq!(db.transact(|tx| index.get(tx, &row.visits)).unwrap(), None);
+        assert_eq!(db.transact(|tx| index.get(tx, row.visits)).unwrap(), None);
     }
     for row in rows {
         delete(db, accounts, row.id);
@@ -238,7 +238,7 @@ fn two_indexes_are_built_at_once() {
     .unwrap();
     let (db, accounts) = &database;
     let other = accounts.index::<u32>("by_visits_too").unwrap();
-    assert_eq!(db.transact(|tx| other.get(tx, &VALUE)).unwrap(), Some(with_visits(NEW, VALUE)));
+    assert_eq!(db.transact(|tx| other.get(tx, VALUE)).unwrap(), Some(with_visits(NEW, VALUE)));
     check(&database);
     assert_eq!(db.transact(|tx| other.scan().count(tx)).unwrap(), 0);
 }

@@ -93,7 +93,7 @@ fn a_broken_index_is_named_and_keeps_no_row_away() {
     // Reading it is an error, whatever it would have shown.
     let by_balance = accounts.index::<i64>("by_balance").unwrap();
     let dynamic = db.open_dynamic_table("account").unwrap();
-    let by_handle = db.transact(|tx| by_balance.get(tx, &2)).unwrap_err();
+    let by_handle = db.transact(|tx| by_balance.get(tx, 2)).unwrap_err();
     let by_name = db.transact(|tx| dynamic.scan().by_index("by_balance")?.collect(tx)).unwrap_err();
     for error in [by_handle, by_name] {
         let text = error.to_string();
@@ -132,7 +132,7 @@ fn a_broken_index_is_rebuilt_once_no_two_rows_share_a_key() {
     let refused = db.rebuild_index("account", "by_balance");
     assert!(matches!(&refused, Err(Error::DuplicateKey(key)) if key.index() == Some("by_balance")));
     assert_eq!(state(&db), IndexState::Broken);
-    assert!(matches!(db.transact(|tx| by_balance.get(tx, &2)), Err(Error::IndexBroken(_))));
+    assert!(matches!(db.transact(|tx| by_balance.get(tx, 2)), Err(Error::IndexBroken(_))));
     // What is written between two attempts is not in the entries that the first one has left.
     set_balance(&db, &accounts, 2, 9_000).unwrap();
     db.transact(|tx| accounts.delete(tx, 4)).unwrap();
@@ -142,7 +142,7 @@ fn a_broken_index_is_rebuilt_once_no_two_rows_share_a_key() {
     }
     db.rebuild_index("account", "by_balance").unwrap();
     check_indexes(&db);
-    assert_eq!(db.transact(|tx| by_balance.get(tx, &2)).unwrap(), Some(with_balance(9, 2)));
+    assert_eq!(db.transact(|tx| by_balance.get(tx, 2)).unwrap(), Some(with_balance(9, 2)));
     assert!(broken(&db).is_empty());
     // A second time there is nothing to do.
     db.rebuild_index("account", "by_balance").unwrap();

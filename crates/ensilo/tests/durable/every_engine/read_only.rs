@@ -45,7 +45,7 @@ fn reads_and_snapshots_find_what_an_opening_finds_and_change_nothing() {
         assert_eq!(request.transact(|tx| table.get(tx, 3)).unwrap().unwrap().balance, 7);
     }
     let by_owner = table.index::<u32>("by_owner").unwrap();
-    assert_eq!(db.read_stale(|tx| by_owner.equal(&3).collect(tx)).unwrap().len(), 14);
+    assert_eq!(db.read_stale(|tx| by_owner.equal(3).collect(tx)).unwrap().len(), 14);
     let (_, ticket) = db.request().transact_with_ticket(|tx| table.get(tx, 3)).unwrap();
     ticket.wait().unwrap();
     let submitted = db.submit({

@@ -34,7 +34,7 @@ fn rows_are_read_by_key_before_their_indexes_are_there() {
     assert_eq!(db.transact(|tx| by_group.equal(3).rows(tx)).unwrap(), group);
     assert_eq!(states(&db), [IndexState::Ready; 2]);
     assert_eq!(load(&db).tables_left, 1);
-    assert_eq!(db.read_stale(|tx| by_group.equal(&3).count(tx)).unwrap(), group.len());
+    assert_eq!(db.read_stale(|tx| by_group.equal(3).count(tx)).unwrap(), group.len());
     check_indexes(&db);
     hold.release();
     db.wait_until_loaded().unwrap();

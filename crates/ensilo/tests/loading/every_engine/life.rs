@@ -86,7 +86,7 @@ fn a_database_is_read_only_and_answers_while_it_loads() {
     assert!(matches!(db.checkpoint(), Err(Error::ReadOnly)));
     let by_group = people(&db).index::<u32>("by_group").unwrap();
     let expected = (0..2000).filter(|&id| is_key(id) && id % 7 == 3).count();
-    assert_eq!(db.read_stale(|tx| by_group.equal(&3).count(tx)).unwrap(), expected);
+    assert_eq!(db.read_stale(|tx| by_group.equal(3).count(tx)).unwrap(), expected);
     hold.release();
     db.wait_until_loaded().unwrap();
     assert_eq!(all_items(&db).len(), 1333);
@@ -150,7 +150,7 @@ fn tables_with_indexes_are_loaded_within_the_memory_limit_where_rows_leave_memor
     db.wait_until_loaded().unwrap();
     let by_name = people(&db).index::<String>("by_name").unwrap();
     for id in (2..16_000).filter(|&id| is_key(id)).step_by(37) {
-        let found = db.transact(|tx| by_name.get(tx, &format!("name {id}")));
+        let found = db.transact(|tx| by_name.get(tx, format!("name {id}")));
         assert_eq!(found.unwrap(), Some(person(id)));
     }
     assert!(db.statistics().unwrap().memory.evicted_rows > 0);

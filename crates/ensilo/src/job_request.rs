@@ -1,0 +1,268 @@
+//! Jobs with settings of their own, for the threads of the pool.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ensilo_engine::Engine;
+
+use crate::attempt::RetryPolicy;
+use crate::database::Database;
+use crate::durability::Durability;
+use crate::outcome::Outcome;
+use crate::pool::{Job, JobFuture, JobHandle, Priority, WhenFull, promise};
+use crate::session::Session;
+use crate::shared::DatabaseShared;
+use crate::transaction::{Reader, Snapshot, Transaction};
+use crate::{Result, Silo};
+
+/// A job for the database's pool, with settings that can be changed. [`Database::job`] makes one.
+///
+/// It runs as [`Database::submit`] says, or when it is awaited.
+///
+/// ```
+/// use ensilo::{Database, Priority};
+/// use std::time::{Duration, Instant};
+///
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// let urgent = db.job().priority(Priority::High).deadline(Instant::now() + Duration::from_millis(50));
+/// assert_eq!(urgent.submit(|_tx| Ok(6 * 7))?.wait()?, 42);
+/// # Ok(()) }
+/// ```
+#[must_use = "a job does nothing until it is given a closure"]
+pub struct JobRequest<E: Engine = Silo> {
+    shared: Arc<DatabaseShared<E>>,
+    policy: RetryPolicy,
+    priority: Priority,
+    durability: Option<Durability>,
+    max_staleness: Option<Duration>,
+    deadline: Option<Instant>,
+}
+
+impl<E: Engine> Database<E> {
+    /// Returns a job with settings that can be changed: priority, deadline, retries, durability.
+    pub fn job(&self) -> JobRequest<E> {
+        JobRequest {
+            shared: Arc::clone(&self.shared),
+            policy: RetryPolicy::new(self.shared.retries),
+            priority: Priority::default(),
+            durability: None,
+            max_staleness: None,
+            deadline: None,
+        }
+    }
+
+    /// Runs `body` like [`Database::transact`] on a thread of the database's pool, once the future is awaited. It keeps no
+    /// thread of the executor, and dropping it gives the transaction up: see [`JobFuture`].
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// async fn deposit(db: &Database, id: u32, amount: i64) -> ensilo::Result<i64> {
+    ///     let accounts = db.table::<Account>()?;
+    ///     db.transact_async(move |tx| {
+    ///         accounts.update(tx, id, |account: &mut Account| {
+    ///             account.balance += amount;
+    ///             account.balance
+    ///         })
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The future has what [`Database::transact`] returns, and [`Error::JobPanicked`](crate::Error::JobPanicked).
+    pub fn transact_async<R: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        self.job().transact_async(body)
+    }
+
+    /// Runs `body` like [`Database::read`], as [`Database::transact_async`] does.
+    ///
+    /// # Errors
+    /// The future has what [`Database::read`] returns, and [`Error::JobPanicked`](crate::Error::JobPanicked).
+    pub fn read_async<R: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        self.job().read_async(body)
+    }
+
+    /// Runs `body` like [`Database::read_stale`], as [`Database::transact_async`] does.
+    ///
+    /// # Errors
+    /// The future has what [`Database::read_stale`] returns, and [`Error::JobPanicked`](crate::Error::JobPanicked).
+    pub fn read_stale_async<R: Send + 'static>(
+        &self,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        self.job().read_stale_async(body)
+    }
+}
+
+impl<E: Engine> JobRequest<E> {
+    /// Sets how urgent the job is. Jobs of [`Priority::High`] are taken before all others that have not begun. One more
+    /// thread, which begins with the first of them, runs no others: so a short one does not wait behind long ones that
+    /// keep all of [`Options::pool_threads`](crate::Options::pool_threads) busy. Each priority has a queue of
+    /// [`Options::pool_queue_len_max`](crate::Options::pool_queue_len_max).
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets a time after which the job is given up: it ends with
+    /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) at its next statement, in a scan after at most 256
+    /// rows, when it comes to commit, or before it begins. A commit that has begun goes on, and waits until it is stored.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets how often the job is run again after a conflict, as [`Request::retries`](crate::Request::retries).
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.policy.retries = retries;
+        self
+    }
+
+    /// Says that the transaction reads much and writes little, as
+    /// [`Request::read_mostly`](crate::Request::read_mostly).
+    pub fn read_mostly(mut self) -> Self {
+        self.policy.is_read_mostly = true;
+        self
+    }
+
+    /// Sets what the job's answer waits for, instead of [`Options::durability`](crate::Options::durability).
+    pub fn durability(mut self, level: Durability) -> Self {
+        self.durability = Some(level);
+        self
+    }
+
+    /// Bounds how old the state may be that a snapshot shows, as
+    /// [`Request::max_staleness`](crate::Request::max_staleness). It counts from the beginning of the job.
+    pub fn max_staleness(mut self, bound: Duration) -> Self {
+        self.max_staleness = Some(bound);
+        self
+    }
+
+    /// Hands `body` to the pool as [`Database::submit`] does.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](crate::Error::Closed); [`Error::NotDurable`](crate::Error::NotDurable) when it is to be stored and
+    /// the database is in memory only. The handle has what [`Database::transact`] returns.
+    pub fn submit<R: Send + 'static>(
+        self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        self.hand_over(WhenFull::Wait, transact(body))
+    }
+
+    /// Like [`JobRequest::submit`], but returns an error instead of waiting while the queue is full.
+    ///
+    /// # Errors
+    /// As [`JobRequest::submit`]; [`Error::QueueFull`](crate::Error::QueueFull).
+    pub fn try_submit<R: Send + 'static>(
+        self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        self.hand_over(WhenFull::Refuse, transact(body))
+    }
+
+    /// Like [`Database::transact_async`], with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::transact_async`]; [`Error::NotDurable`](crate::Error::NotDurable).
+    pub fn transact_async<R: Send + 'static>(
+        self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        self.when_awaited(transact(body))
+    }
+
+    /// Like [`Database::read_async`], with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::read_async`]; [`Error::NotDurable`](crate::Error::NotDurable).
+    pub fn read_async<R: Send + 'static>(
+        self,
+        body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        self.when_awaited(move |session, _| session.run_reader(body))
+    }
+
+    /// Like [`Database::read_stale_async`], with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::read_stale_async`]; [`Error::NotDurable`](crate::Error::NotDurable).
+    pub fn read_stale_async<R: Send + 'static>(
+        self,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        let bound = self.max_staleness;
+        self.when_awaited(move |session, _| {
+            let since = bound.and_then(|bound| Instant::now().checked_sub(bound));
+            session.run_stale(since, body)
+        })
+    }
+
+    fn hand_over<R: Send + 'static>(
+        self,
+        when_full: WhenFull,
+        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        let (job, handle) = self.make(self.session(), run)?;
+        self.shared.pool()?.submit(job, self.priority, when_full)?;
+        Ok(handle)
+    }
+
+    fn when_awaited<R: Send + 'static>(
+        self,
+        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        let session = self.session();
+        let cancel = session.cancel_token();
+        let made = self.make(session, run).and_then(|made| Ok((made, self.shared.pool()?)));
+        match made {
+            Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, cancel),
+            Err(error) => JobFuture::refused(error),
+        }
+    }
+
+    /// A session that the job runs in, since these can be stopped from outside.
+    fn session(&self) -> Session<E> {
+        let mut session = Session::new(&self.shared);
+        session.set_deadline(self.deadline);
+        session
+    }
+
+    /// Makes the two ends of the job.
+    fn make<R: Send + 'static>(
+        &self,
+        mut session: Session<E>,
+        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+    ) -> Result<(Job, JobHandle<R>)> {
+        let log = self.shared.log().map(Arc::clone);
+        let level = self.shared.level(self.durability)?;
+        let (promise, handle) = promise(self.shared.pool()?, log, level);
+        let policy = self.policy;
+        Ok((Box::new(move || promise.run(|| run(&mut session, policy))), handle))
+    }
+}
+
+/// What a job does that runs a transaction.
+fn transact<E: Engine, R>(
+    body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+) -> impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> {
+    move |session, policy| session.run(policy, &mut |_| (), body)
+}
+
+impl<E: Engine> fmt::Debug for JobRequest<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobRequest")
+            .field("policy", &self.policy)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! Jobs that are submitted when they are awaited, and given up when nobody awaits them any more.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::Pool;
+use super::handle::JobHandle;
+use super::queue::{Job, Priority, Pushed, Queue};
+use super::room::RoomTicket;
+use crate::session::control::CancelToken;
+use crate::{Error, Result};
+
+/// The result of a job that runs once this is awaited: [`Database::transact_async`](crate::Database::transact_async) and
+/// [`JobRequest`](crate::JobRequest) make one.
+///
+/// No thread of the executor waits: neither for room in the pool's queue, nor for the job, nor for the disk. It needs no
+/// runtime, and goes well in any.
+///
+/// Dropping it, by `select!` for example, gives the job up. One that has not begun never runs. The transaction of one that
+/// has begun is undone as a whole at its next statement, in a scan after at most 256 rows, or when it comes to commit. A
+/// commit that has begun already goes on: like a caller who is cut off from the answer, one who drops a future that has
+/// not given its result does not know which it was.
+///
+/// # Panics
+/// When polled again after it was ready.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct JobFuture<R> {
+    state: State<R>,
+    priority: Priority,
+    cancel: Option<CancelToken>,
+}
+
+enum State<R> {
+    /// Not submitted yet. The promise of the handle is in the job.
+    Waiting {
+        job: Job,
+        handle: JobHandle<R>,
+        queue: Arc<Queue>,
+        ticket: Option<RoomTicket>,
+    },
+    Submitted(JobHandle<R>),
+    Refused(Error),
+    Ended,
+}
+
+impl<R> JobFuture<R> {
+    /// A job that is submitted when this is polled, and ended by `cancel` when this is dropped.
+    pub(crate) fn new(
+        pool: &Pool,
+        job: Job,
+        handle: JobHandle<R>,
+        priority: Priority,
+        cancel: CancelToken,
+    ) -> Self {
+        if priority == Priority::High {
+            pool.serve_high_priority();
+        }
+        let queue = Arc::clone(&pool.queue);
+        let state = State::Waiting { job, handle, queue, ticket: None };
+        JobFuture { state, priority, cancel: Some(cancel) }
+    }
+
+    /// A job that cannot be submitted.
+    pub(crate) fn refused(error: Error) -> Self {
+        JobFuture { state: State::Refused(error), priority: Priority::Normal, cancel: None }
+    }
+
+    /// Submits the job if there is room for it.
+    fn submit(&mut self, context: &Context<'_>) {
+        self.state = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Waiting { job, handle, queue, mut ticket } => {
+                match queue.push_or_wait(job, self.priority, &mut ticket, context.waker()) {
+                    Pushed::Submitted => State::Submitted(handle),
+                    Pushed::Full(job) => State::Waiting { job, handle, queue, ticket },
+                    Pushed::Closed => State::Refused(Error::Closed),
+                }
+            }
+            other => other,
+        };
+    }
+}
+
+impl<R> Future for JobFuture<R> {
+    type Output = Result<R>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.submit(context);
+        let polled = match &mut self.state {
+            State::Waiting { .. } => Poll::Pending,
+            State::Submitted(handle) => Pin::new(handle).poll(context),
+            State::Refused(error) => Poll::Ready(Err(error.clone())),
+            State::Ended => panic!("a future was polled after it gave its result"),
+        };
+        if polled.is_ready() {
+            self.state = State::Ended;
+        }
+        polled
+    }
+}
+
+impl<R> Drop for JobFuture<R> {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Waiting { queue, ticket: Some(ticket), .. } => queue.give_up_room(self.priority, ticket),
+            State::Submitted(_) => {
+                if let Some(cancel) = &self.cancel {
+                    cancel.cancel_only();
+                }
+            }
+            State::Waiting { ticket: None, .. } | State::Refused(_) | State::Ended => {}
+        }
+    }
+}
+
+impl<R> fmt::Debug for JobFuture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_submitted = matches!(self.state, State::Submitted(_));
+        f.debug_struct("JobFuture").field("is_submitted", &is_submitted).finish_non_exhaustive()
+    }
+}
