@@ -23,8 +23,9 @@
 
 pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
+pub use crate::job_request::JobRequest;
 pub use crate::request::Request;
 pub use crate::session::Session;
 pub use crate::session::prepared::PreparedTransaction;
-pub use crate::table::{Found, Index, IndexScan, Scan, Table};
+pub use crate::table::{Cursor, Found, Index, IndexScan, Rows, Scan, Table};
 pub use crate::transaction::{ReadTransaction, Reader, Snapshot, Transaction, WriteTransaction};

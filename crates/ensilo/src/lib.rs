@@ -25,7 +25,7 @@
 //!
 //! # fn main() -> ensilo::Result<()> {
 //! let db = Database::in_memory()?;
-//! let accounts: Table<Account> = db.create_table()?;
+//! let accounts: Table<Account> = db.table()?;
 //! let anna = Text::truncated("Anna");
 //! db.transact(|tx| {
 //!     accounts.insert(tx, &Account { id: 1, owner: anna, balance: 100 })?;
@@ -69,7 +69,7 @@
 //! # Where to look
 //! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`], [`Database::read_stale`]) and on a pool of
 //!   pinned threads ([`Database::submit`]), tables and indexes that come and go, statistics.
-//! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Index`] and [`Found`] go with it.
+//! - [`Table`]: statements on rows that are Rust structs; [`Scan`], [`Cursor`], [`Index`] and [`Found`] go with it.
 //! - [`DynamicTable`]: the same tables with rows of [`Value`]s.
 //! - [`Session`]: transactions that stay open between calls, on any thread.
 //! - [`Scan::take_first`](generic::Scan::take_first), [`Arrivals`]: tables as queues, with many consumers
@@ -99,11 +99,14 @@
 //! # Async code
 //! A future of this crate needs no runtime, and can be awaited in any.
 //! - [`Ticket`]: ready when its transaction is stored. [`Request::transact_with_ticket`] makes one.
-//! - [`JobHandle`]: ready with the result of a closure that a thread of the pool runs
-//!   ([`Database::submit`], [`Database::submit_read_stale`]). This is the way to run closures: the methods
-//!   that run one on the calling thread, such as [`Database::transact`], block it while they run, while they
-//!   are tried again, and until the answer is stored. Where the pool's queue is full, `submit` waits and
-//!   [`Database::try_submit`] does not.
+//! - [`JobFuture`]: ready with the result of a closure that a thread of the pool runs once the future is awaited
+//!   ([`Database::transact_async`], `read_async`, `read_stale_async`). This is the way
+//!   to run closures: the methods that run one on the calling thread, such as [`Database::transact`], block it while
+//!   they run, while they are tried again, and until the answer is stored. Dropped before it is ready, it gives the
+//!   transaction up. [`Database::job`] sets its priority and a deadline.
+//! - [`JobHandle`]: the same for a closure that the pool runs in any case ([`Database::submit`],
+//!   [`Database::submit_read_stale`]). Where the pool's queue is full, `submit` waits and [`Database::try_submit`] does
+//!   not.
 //! - [`Arrivals`]: ready when rows may have come, `(&mut arrivals).await`. A wait may be given up at any
 //!   time, by `select!` for example, and nothing is lost: what has come meanwhile ends the next one.
 //! - [`Session`]: a transaction that may be held across an `.await`. Its statements are no futures, and run
@@ -241,7 +244,6 @@ pub use error::{
     UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
-pub use job_request::JobRequest;
 pub use loading::LoadStatistics;
 pub use options::Options;
 pub use pool::{JobFuture, JobHandle, Priority};
@@ -249,11 +251,12 @@ pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;
 pub use silo::{
-    Database, DynamicScan, DynamicTable, Found, Index, IndexScan, PreparedTransaction, ReadTransaction,
-    Reader, Request, Scan, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
+    Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, JobRequest, PreparedTransaction,
+    ReadTransaction, Reader, Request, Rows, Scan, Session, Silo, Snapshot, Table, Transaction,
+    WriteTransaction,
 };
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
-pub use table::{Cursor, Rows, ScanFlow};
+pub use table::ScanFlow;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);
 

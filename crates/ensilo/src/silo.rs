@@ -106,6 +106,25 @@ pub type Reader<'t> = generic::Reader<'t, Silo>;
 /// Methods: [`generic::Request`].
 pub type Request<'d, H = NoHook> = generic::Request<'d, H, Silo>;
 
+/// A job for the threads of the pool, with settings that can be changed: priority, deadline, retries, durability.
+///
+/// [`Database::job`] makes one.
+///
+/// Methods: [`generic::JobRequest`].
+pub type JobRequest = generic::JobRequest<Silo>;
+
+/// A scan that gives one row at a time, while the transaction does other things in between.
+///
+/// [`Scan::cursor`] makes one, and so do scans by an index and of dynamic tables.
+///
+/// Methods: [`generic::Cursor`].
+pub type Cursor<S> = generic::Cursor<S, Silo>;
+
+/// The rows of a scan, for `for` loops that do nothing else with the transaction.
+///
+/// [`Scan::iter`] makes one. It is an [`Iterator`] over results.
+pub type Rows<'x, 't, Tx, S> = generic::Rows<'x, 't, Tx, S, Silo>;
+
 /// A table as rows of [`Value`](crate::Value)s: the same tables that [`Table`] shows as Rust structs.
 ///
 /// [`Database::create_dynamic_table`] and [`Database::open_dynamic_table`] make a handle to one.

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use ensilo::{
-    Abort, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, ReadTransaction, Request, Result,
-    Scan, Session, Snapshot, Table, Text, Transaction, WriteTransaction,
+    Abort, Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, ReadTransaction, Request,
+    Result, Scan, Session, Snapshot, Table, Text, Transaction, WriteTransaction,
 };
 
 use super::*;
@@ -38,6 +38,10 @@ impl Bank {
 
     fn all(&self) -> (Scan<'_, Account>, IndexScan<'_, Account, Owner>, DynamicScan<'_>) {
         (self.accounts.scan(), self.by_owner.scan(), self.rows.scan())
+    }
+
+    fn one_by_one(&self) -> Cursor<Scan<'_, Account, Balance>> {
+        self.balances().cursor()
     }
 
     fn counted<'d>(&'d self, aborts: &'d mut u32) -> Request<'d, impl FnMut(&Abort) + 'd> {
@@ -74,6 +78,7 @@ fn no_program_names_the_engine() {
         visit(tx, &bank, 2)?;
         let of_owner = bank.balances_of(account(1).owner).rows(tx)?;
         let (_, by_owner, rows) = bank.all();
+        assert!(bank.one_by_one().next(tx)?.is_some());
         assert_eq!((by_owner.count(tx)?, rows.collect(tx)?.len()), (3, 3));
         Ok((sum(tx, &bank)?, of_owner.contains(&Balance { balance: account(1).balance })))
     });
