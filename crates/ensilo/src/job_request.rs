@@ -10,6 +10,7 @@ use crate::attempt::RetryPolicy;
 use crate::database::Database;
 use crate::durability::Durability;
 use crate::outcome::Outcome;
+use crate::own_error::SharedOwnError;
 use crate::pool::{Job, JobFuture, JobHandle, Priority, WhenFull, promise};
 use crate::session::Session;
 use crate::shared::DatabaseShared;
@@ -178,7 +179,7 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R> {
-        self.when_awaited(transact(body))
+        self.transaction_when_awaited(SharedOwnError::new(), body)
     }
 
     /// Like [`Database::read_async`], with this job's settings.
@@ -189,7 +190,7 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R> {
-        self.when_awaited(move |session, _| session.run_reader(body))
+        self.read_when_awaited(SharedOwnError::new(), body)
     }
 
     /// Like [`Database::read_stale_async`], with this job's settings.
@@ -201,7 +202,7 @@ impl<E: Engine> JobRequest<E> {
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R> {
         let bound = self.max_staleness;
-        self.when_awaited(move |session, _| {
+        self.when_awaited(SharedOwnError::new(), move |session, _| {
             let since = bound.and_then(|bound| Instant::now().checked_sub(bound));
             session.run_stale(since, body)
         })
@@ -217,15 +218,32 @@ impl<E: Engine> JobRequest<E> {
         Ok(handle)
     }
 
-    fn when_awaited<R: Send + 'static>(
+    pub(crate) fn transaction_when_awaited<R: Send + 'static, X>(
         self,
+        own: SharedOwnError<X>,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        self.when_awaited(own, transact(body))
+    }
+
+    pub(crate) fn read_when_awaited<R: Send + 'static, X>(
+        self,
+        own: SharedOwnError<X>,
+        body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        self.when_awaited(own, move |session, _| session.run_reader(body))
+    }
+
+    fn when_awaited<R: Send + 'static, X>(
+        self,
+        own: SharedOwnError<X>,
         run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
-    ) -> JobFuture<R> {
+    ) -> JobFuture<R, X> {
         let session = self.session();
         let cancel = session.cancel_token();
         let made = self.make(session, run).and_then(|made| Ok((made, self.shared.pool()?)));
         match made {
-            Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, cancel),
+            Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, cancel, own),
             Err(error) => JobFuture::refused(error),
         }
     }

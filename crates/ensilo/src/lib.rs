@@ -151,6 +151,7 @@ mod dynamic;
 pub mod ermia;
 mod error;
 pub mod generic;
+pub mod guide;
 mod index_check;
 mod job_request;
 mod loading;

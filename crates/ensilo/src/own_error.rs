@@ -5,10 +5,14 @@
 //! its reads, and when it is made again, are the same with every type of errors.
 
 use std::fmt;
+use std::sync::{Arc, Mutex};
 
 use ensilo_engine::Engine;
 
 use crate::database::Database;
+use crate::job_request::JobRequest;
+use crate::mutex::lock;
+use crate::pool::JobFuture;
 use crate::request::Request;
 use crate::session::Session;
 use crate::transaction::{Reader, Snapshot, Transaction};
@@ -33,6 +37,33 @@ impl std::error::Error for Mark {}
 /// what the closure has ended with.
 pub(crate) fn is_mark(error: &Error) -> bool {
     error.user_error::<Mark>().is_some()
+}
+
+/// The same for a job: the closure runs on a thread of the pool.
+pub(crate) struct SharedOwnError<X>(Arc<Mutex<OwnError<X>>>);
+
+impl<X> Clone for SharedOwnError<X> {
+    fn clone(&self) -> Self {
+        SharedOwnError(Arc::clone(&self.0))
+    }
+}
+
+impl<X> SharedOwnError<X> {
+    pub(crate) fn new() -> Self {
+        SharedOwnError(Arc::new(Mutex::new(OwnError(None))))
+    }
+}
+
+impl<X: From<Error>> SharedOwnError<X> {
+    fn keep<R>(&self, returned: Result<R, X>) -> Result<R> {
+        lock(&self.0).keep(returned)
+    }
+
+    /// Returns what the future of a job gives that has ended so.
+    pub(crate) fn end<R>(&self, ended: Result<R>) -> Result<R, X> {
+        let own = lock(&self.0).0.take();
+        OwnError(own).end(ended)
+    }
 }
 
 impl<X: From<Error>> OwnError<X> {
@@ -131,6 +162,60 @@ impl<E: Engine> Database<E> {
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R, X>,
     ) -> Result<R, X> {
         self.request().read_stale_as(body)
+    }
+}
+
+impl<E: Engine> Database<E> {
+    /// Runs `body` like [`Database::transact_async`], with errors of a type of the program's own, as
+    /// [`Database::transact_as`].
+    ///
+    /// # Errors
+    /// The future has what [`Database::transact_async`] has, turned into the type.
+    pub fn transact_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        self.job().transact_async_as(body)
+    }
+
+    /// Runs `body` like [`Database::read_async`], with errors of a type of the program's own, as
+    /// [`Database::transact_as`].
+    ///
+    /// # Errors
+    /// The future has what [`Database::read_async`] has, turned into the type.
+    pub fn read_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        &self,
+        body: impl FnMut(&mut Reader<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        self.job().read_async_as(body)
+    }
+}
+
+impl<E: Engine> JobRequest<E> {
+    /// Like [`Database::transact_async_as`](crate::Database::transact_async_as), with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::transact_async_as`](crate::Database::transact_async_as).
+    pub fn transact_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        self,
+        mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        let own = SharedOwnError::new();
+        let kept = own.clone();
+        self.transaction_when_awaited(own, move |tx| kept.keep(body(tx)))
+    }
+
+    /// Like [`Database::read_async_as`](crate::Database::read_async_as), with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::read_async_as`](crate::Database::read_async_as).
+    pub fn read_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        self,
+        mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        let own = SharedOwnError::new();
+        let kept = own.clone();
+        self.read_when_awaited(own, move |tx| kept.keep(body(tx)))
     }
 }
 

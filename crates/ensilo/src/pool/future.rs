@@ -10,11 +10,12 @@ use super::Pool;
 use super::handle::JobHandle;
 use super::queue::{Job, Priority, Pushed, Queue};
 use super::room::RoomTicket;
+use crate::own_error::SharedOwnError;
 use crate::session::control::CancelToken;
 use crate::{Error, Result};
 
 /// The result of a job that runs once this is awaited: [`Database::transact_async`](crate::Database::transact_async) and
-/// [`JobRequest`](crate::JobRequest) make one.
+/// [`JobRequest`](crate::JobRequest) make one. `X` is the type of its errors.
 ///
 /// No thread of the executor waits: neither for room in the pool's queue, nor for the job, nor for the disk. It needs no
 /// runtime, and goes well in any.
@@ -27,10 +28,11 @@ use crate::{Error, Result};
 /// # Panics
 /// When polled again after it was ready.
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct JobFuture<R> {
+pub struct JobFuture<R, X = Error> {
     state: State<R>,
     priority: Priority,
     cancel: Option<CancelToken>,
+    own: SharedOwnError<X>,
 }
 
 enum State<R> {
@@ -46,7 +48,7 @@ enum State<R> {
     Ended,
 }
 
-impl<R> JobFuture<R> {
+impl<R, X> JobFuture<R, X> {
     /// A job that is submitted when this is polled, and ended by `cancel` when this is dropped.
     pub(crate) fn new(
         pool: &Pool,
@@ -54,18 +56,20 @@ impl<R> JobFuture<R> {
         handle: JobHandle<R>,
         priority: Priority,
         cancel: CancelToken,
+        own: SharedOwnError<X>,
     ) -> Self {
         if priority == Priority::High {
             pool.serve_high_priority();
         }
         let queue = Arc::clone(&pool.queue);
         let state = State::Waiting { job, handle, queue, ticket: None };
-        JobFuture { state, priority, cancel: Some(cancel) }
+        JobFuture { state, priority, cancel: Some(cancel), own }
     }
 
     /// A job that cannot be submitted.
     pub(crate) fn refused(error: Error) -> Self {
-        JobFuture { state: State::Refused(error), priority: Priority::Normal, cancel: None }
+        let own = SharedOwnError::new();
+        JobFuture { state: State::Refused(error), priority: Priority::Normal, cancel: None, own }
     }
 
     /// Submits the job if there is room for it.
@@ -83,8 +87,8 @@ impl<R> JobFuture<R> {
     }
 }
 
-impl<R> Future for JobFuture<R> {
-    type Output = Result<R>;
+impl<R, X: From<Error>> Future for JobFuture<R, X> {
+    type Output = Result<R, X>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.submit(context);
@@ -97,11 +101,11 @@ impl<R> Future for JobFuture<R> {
         if polled.is_ready() {
             self.state = State::Ended;
         }
-        polled
+        polled.map(|ended| self.own.end(ended))
     }
 }
 
-impl<R> Drop for JobFuture<R> {
+impl<R, X> Drop for JobFuture<R, X> {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Waiting { queue, ticket: Some(ticket), .. } => queue.give_up_room(self.priority, ticket),
@@ -115,7 +119,7 @@ impl<R> Drop for JobFuture<R> {
     }
 }
 
-impl<R> fmt::Debug for JobFuture<R> {
+impl<R, X> fmt::Debug for JobFuture<R, X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_submitted = matches!(self.state, State::Submitted(_));
         f.debug_struct("JobFuture").field("is_submitted", &is_submitted).finish_non_exhaustive()

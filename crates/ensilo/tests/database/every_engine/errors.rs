@@ -5,6 +5,7 @@ use std::fmt;
 
 use ensilo::{AbortReason, Columns, Error, Options, Order, Row};
 
+use super::submit::block_on;
 use super::{
     Account, Balance, Database, Email, Engine, Event, IdAndVisits, Table, Visits, account, interfere, quick,
     with_accounts,
@@ -351,6 +352,8 @@ fn closures_have_errors_of_their_own_type() {
         2
     );
     db.close().unwrap();
+    let closed = block_on(db.transact_async_as(|_| Ok::<_, OwnError>(())));
+    assert!(matches!(closed, Err(OwnError::Database(Error::Closed))));
     let closed = db.transact_as(|_| Ok::<_, OwnError>(()));
     assert!(matches!(closed, Err(OwnError::Database(Error::Closed))));
 }

@@ -268,6 +268,7 @@ fn rows_are_looked_up_by_borrowed_texts() {
         );
         assert_eq!(by_kind.get(tx, ("city", "Basel"))?, Some(place("CH", "Basel")));
         assert_eq!(by_kind.equal(("city", "Bern")).count(tx)?, 1);
+        assert_eq!((by_kind.prefix(("city",)).count(tx)?, places.prefix(("CH",)).count(tx)?), (2, 2));
         places.update(tx, ("CH", "Basel"), |place: &mut Place| place.kind = Text::truncated("port"))?;
         assert!(places.delete(tx, ("CH", "Bern"))?);
         assert_eq!(places.take(tx, ("CH", "Basel"))?.map(|place| place.kind), Some(Text::truncated("port")));
