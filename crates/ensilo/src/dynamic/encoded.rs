@@ -104,7 +104,7 @@ impl<E: Engine> EncodedTable<'_, E> {
         })
     }
 
-    /// Calls `each` with the primary key and the row of each row that a scan gives.
+    /// Calls `each` with the primary key and the row of each row that a scan gives, until it says that it has enough.
     ///
     /// # Errors
     /// Those of [`DynamicScan`](super::DynamicScan).
@@ -112,15 +112,12 @@ impl<E: Engine> EncodedTable<'_, E> {
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
         scan: EncodedScan<'_>,
-        mut each: impl FnMut(&[u8], Vec<u8>),
+        mut each: impl FnMut(&[u8], Vec<u8>) -> ControlFlow<()>,
     ) -> Result<()> {
         let core = &*self.0.core;
         let index = scan.index.map(|name| core.index(name)).transpose()?;
         let range = scan.range();
-        let mut row = |(key, row): (KeyBuf, Vec<u8>)| {
-            each(key.as_bytes(), row);
-            ControlFlow::Continue(())
-        };
+        let mut row = |(key, row): (KeyBuf, Vec<u8>)| each(key.as_bytes(), row);
         tx.statement(|inner| {
             core.check(inner.local)?;
             match &index {
@@ -216,5 +213,31 @@ mod tests {
         assert_eq!(all, [(8, City { id: 8, ..ulm })]);
         let by_people = db.transact(|tx| dynamic.scan().by_index("by_people")?.collect(tx)).unwrap();
         assert_eq!(by_people[0][0], Value::Unsigned(8));
+    }
+
+    #[test]
+    fn a_scan_ends_when_it_is_told_to() {
+        let db = Database::in_memory().unwrap();
+        let cities = db.create_table::<City>().unwrap();
+        let city = |id: u16| City { id, people: u64::from(100 - id), name: "Ulm".to_owned() };
+        db.transact(|tx| (0..20).try_for_each(|id| cities.insert(tx, &city(id)).map(drop))).unwrap();
+        let dynamic = db.open_dynamic_table("city").unwrap();
+        for (index, expected) in [(None, [0, 1, 2]), (Some("by_people"), [19, 18, 17])] {
+            let scan = EncodedScan {
+                index,
+                low: Bound::Unbounded,
+                high: Bound::Unbounded,
+                of_prefixes: false,
+                is_reverse: false,
+                limit: usize::MAX,
+            };
+            let mut ids = Vec::new();
+            let mut enough = |key: &[u8], _: Vec<u8>| {
+                ids.push(u16::from_be_bytes(key.try_into().unwrap()));
+                if ids.len() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            db.read(|tx| dynamic.encoded().scan(tx, scan, &mut enough)).unwrap();
+            assert_eq!(ids, expected);
+        }
     }
 }

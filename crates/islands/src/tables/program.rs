@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{PoisonError, RwLock};
 
 use ensilo::encoded::EncodedScan;
@@ -127,12 +128,18 @@ impl TableProgram {
             }
             Statement::Scan { table, scan } => {
                 let (table, mut rows) = (self.table(table)?, Vec::new());
-                table.encoded().scan(tx, scan.as_encoded(), |key, row| rows.push((key.to_vec(), row)))?;
+                table.encoded().scan(tx, scan.as_encoded(), |key, row| {
+                    rows.push((key.to_vec(), row));
+                    ControlFlow::Continue(())
+                })?;
                 Ok(Answer::Rows(rows))
             }
             Statement::Count { table, scan } => {
                 let (table, mut count) = (self.table(table)?, 0);
-                table.encoded().scan(tx, scan.as_encoded(), |_, _| count += 1)?;
+                table.encoded().scan(tx, scan.as_encoded(), |_, _| {
+                    count += 1;
+                    ControlFlow::Continue(())
+                })?;
                 Ok(Answer::Count(count))
             }
             Statement::Write { .. } | Statement::Delete { .. } => {

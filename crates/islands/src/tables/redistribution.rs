@@ -61,7 +61,7 @@ type DatabaseOptions = Arc<dyn Fn() -> Options + Send + Sync>;
 /// partitioning altogether, and [`repartitioning`](Self::repartitioning) does the same for a table whose row type is not at hand.
 /// [`IslandDatabase::stored_table`](super::IslandDatabase::stored_table) opens a table with whatever beginnings were chosen.
 ///
-/// The rows of both are in memory at once, as they are in open databases, and besides only some batches of a mebibyte or so. All instances run in
+/// The rows of both are in memory at once, as they are in open databases, and besides only some batches of a mebibyte or two. All instances run in
 /// threads of this process, on any processors.
 ///
 /// ```

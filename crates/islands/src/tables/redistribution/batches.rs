@@ -1,20 +1,17 @@
 //! The rows of a table at one instance, a batch at a time.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use ensilo::encoded::EncodedScan;
 use ensilo::{Database, DynamicTable, Error};
 
 use crate::tables::statement::EncodedRow;
 
-/// About so many bytes a batch has, if rows are as long as those of the batch before.
+/// A batch ends with the row by which it has so many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// The most rows of a batch: where they come after short ones, as many of the longest fit into a transaction.
+/// The most rows of a batch.
 const BATCH_ROWS_MAX: usize = 512;
-
-/// The rows of the first batch: nothing is known of their lengths.
-const FIRST_ROWS: usize = 64;
 
 /// Reads the rows of a table at one instance in the order of their primary keys, a batch at a time, and ends after the first error.
 pub(super) struct Batches {
@@ -22,7 +19,6 @@ pub(super) struct Batches {
     table: DynamicTable,
     /// Where the next batch begins; `None` behind the last one.
     next: Option<Bound<Vec<u8>>>,
-    limit: usize,
 }
 
 impl Batches {
@@ -32,7 +28,7 @@ impl Batches {
             Err(Error::UnknownTable(_)) => return Ok(None),
             opened => opened?,
         };
-        Ok(Some(Batches { db: db.clone(), table, next: Some(Bound::Unbounded), limit: FIRST_ROWS }))
+        Ok(Some(Batches { db: db.clone(), table, next: Some(Bound::Unbounded) }))
     }
 
     fn read(&self, low: Bound<&[u8]>) -> Result<Vec<EncodedRow>, Error> {
@@ -42,11 +38,15 @@ impl Batches {
             high: Bound::Unbounded,
             of_prefixes: false,
             is_reverse: false,
-            limit: self.limit,
+            limit: BATCH_ROWS_MAX,
         };
         self.db.read(|tx| {
-            let mut rows = Vec::new();
-            self.table.encoded().scan(tx, scan, |key, row| rows.push((key.to_vec(), row)))?;
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            self.table.encoded().scan(tx, scan, |key, row| {
+                bytes += key.len() + row.len();
+                rows.push((key.to_vec(), row));
+                if bytes < BATCH_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
             Ok(rows)
         })
     }
@@ -63,9 +63,42 @@ impl Iterator for Batches {
             Err(error) => return Some(Err(error)),
         };
         let (last, _) = rows.last()?;
-        self.next = (rows.len() == self.limit).then(|| Bound::Excluded(last.clone()));
-        let bytes: usize = rows.iter().map(|(key, row)| key.len() + row.len()).sum();
-        self.limit = (BATCH_BYTES * rows.len() / bytes.max(1)).clamp(1, BATCH_ROWS_MAX);
+        self.next = Some(Bound::Excluded(last.clone()));
         Some(Ok(rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo::Row;
+
+    use super::*;
+
+    #[derive(Row)]
+    #[row(table = "document")]
+    struct Document {
+        #[row(key)]
+        id: u32,
+        text: String,
+    }
+
+    /// The lengths of rows that come before say nothing of those that come after.
+    #[test]
+    fn a_batch_has_a_bound_where_long_rows_come_after_short_ones() {
+        const LONG: usize = 300_000;
+        let db = Database::in_memory().unwrap();
+        let table = db.create_table().unwrap();
+        for id in 0..1_000 {
+            let len = if id < 980 { 1 } else { LONG };
+            db.transact(|tx| table.insert(tx, &Document { id, text: "x".repeat(len) })).unwrap();
+        }
+        let mut ids = Vec::new();
+        for batch in Batches::of(&db, "document").unwrap().unwrap() {
+            let batch = batch.unwrap();
+            let bytes: usize = batch.iter().map(|(key, row)| key.len() + row.len()).sum();
+            assert!(bytes < BATCH_BYTES + LONG + 100 && batch.len() <= BATCH_ROWS_MAX, "{bytes}");
+            ids.extend(batch.into_iter().map(|(key, _)| u32::from_be_bytes(key.try_into().unwrap())));
+        }
+        assert_eq!(ids, (0..1_000).collect::<Vec<u32>>());
     }
 }
