@@ -340,6 +340,10 @@ fn a_copy_that_was_interrupted_is_not_opened_and_its_source_is_as_before() {
         assert!((1..3000).contains(&rows), "{rows}");
         let refused = options(2).directory(&two).commit_unit(unit).open_database().unwrap_err().to_string();
         assert!(refused.contains("not finished"), "{refused}");
+        for instance in ["instance-0", "instance-1"] {
+            let alone = Database::open(two.join(instance)).unwrap_err().to_string();
+            assert!(alone.contains("not finished"), "{alone}");
+        }
         let refused = Redistribution::of(&two).write_to(&three).unwrap_err();
         assert!(matches!(refused, RedistributionError::Foreign(_)), "{refused:?}");
         let refused = Redistribution::of(&one).write_to(&two).unwrap_err();
@@ -347,6 +351,17 @@ fn a_copy_that_was_interrupted_is_not_opened_and_its_source_is_as_before() {
         check(&open(&one, 1, unit));
         Redistribution::of(&one).instances(2).write_to(&three).unwrap();
         check(&open(&three, 2, unit));
+    }
+}
+
+/// Removes all files of an instance that is not finished but the one that says so.
+fn lose_files(instance: &Path) {
+    for entry in std::fs::read_dir(instance).unwrap().map(Result::unwrap) {
+        if entry.file_name() != "BACKUP.unfinished" {
+            let path = entry.path();
+            // Those of the database may go themselves meanwhile.
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
     }
 }
 
@@ -359,7 +374,7 @@ fn a_target_that_has_lost_rows_is_removed() {
         fill(&one, unit);
         let lose = |progress: &RedistributionProgress<'_>| {
             if let RedistributionProgress::Copying { .. } = progress {
-                let _ = std::fs::remove_dir_all(two.join("instance-1"));
+                lose_files(&two.join("instance-1"));
             }
         };
         let lost = Redistribution::of(&one).instances(2).progress(lose).write_to(&two).unwrap_err();

@@ -138,23 +138,28 @@ pub(crate) fn remove_copies(target: &Path, instances: u16) {
     roster::remove(target);
 }
 
-/// A file that says that a copy is not finished. Who has made it owns the directory, and there is nothing else in it; where it is, nothing is opened.
+/// A file that says that a copy is not finished: where it is, neither instances are opened nor a database.
 #[derive(Debug)]
 pub(crate) struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Begins a copy in a directory that is empty or missing.
+    /// Begins a copy in a directory that is empty or missing, which belongs to it from then on.
     pub(crate) fn begin(directory: &Path) -> io::Result<Self> {
         create_directories(directory)?;
-        let mark = Unfinished::path_in(directory);
-        File::create_new(&mark)?.sync_all()?;
-        let unfinished = Unfinished(mark);
+        let unfinished = Unfinished::mark(directory)?;
         if std::fs::read_dir(directory)?.count() > 1 {
             unfinished.end()?;
             return Err(io::Error::other("the directory is not empty"));
         }
-        File::open(directory)?.sync_all()?;
         Ok(unfinished)
+    }
+
+    /// Marks a directory, whatever it has.
+    pub(crate) fn mark(directory: &Path) -> io::Result<Self> {
+        let mark = Unfinished::path_in(directory);
+        File::create_new(&mark)?.sync_all()?;
+        File::open(directory)?.sync_all()?;
+        Ok(Unfinished(mark))
     }
 
     /// Ends the copy: it may be opened.

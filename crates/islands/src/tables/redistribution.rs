@@ -5,8 +5,9 @@
 //! mark         the target says that it is not finished: it is not opened
 //! open         the source is opened as ever, which ends what a crash has left, and waits until nothing is in doubt
 //! plan         each table gets its new partitioning, or what is asked for is refused
+//! make         the new instances are opened, and the directory of each says that it is not finished
 //! copy         table by table: a thread for each old instance reads, one for each new instance writes
-//! store        each new instance waits until everything is on disk, and is closed
+//! store        each new instance waits until everything is on disk, is closed, and may be opened
 //! read back    the target is opened as ever, and its rows are counted
 //! unmark       the target may be opened
 //! ```
@@ -14,8 +15,8 @@
 //! transactions of its own; what is half written is never seen, since the mark is there.
 //!
 //! # Crash
-//! As long as the mark is there the target is not opened. It is removed last. After an error what was made of the target is removed, the mark
-//! included; a process that ends, or a panic, leaves it.
+//! As long as the mark is there the target is not opened. It is removed last. An instance has a mark of its own until it has all of its rows: it could be
+//! opened as a database by itself. After an error what was made of the target is removed, the marks included; a process that ends, or a panic, leaves them.
 
 mod batches;
 mod beginnings;
@@ -43,7 +44,7 @@ pub use self::repartitioning::Repartitioning;
 use self::source::Source;
 use self::target::{Shape, Target};
 use super::partitioning::Partitioning;
-use crate::islands::{CommitUnit, Unfinished, remove_copies};
+use crate::islands::{CommitUnit, Unfinished, directory_of, remove_copies};
 
 /// The options that a database is opened with.
 type DatabaseOptions = Arc<dyn Fn() -> Options + Send + Sync>;
@@ -253,6 +254,8 @@ impl<'a> Redistribution<'a> {
         };
         let planned = plan(&source, &self.changes, shape.instances)?;
         let target = Target::open(directory, shape, &self.database)?;
+        let of_target = |error| RedistributionError::Target { directory: directory.to_owned(), error };
+        let unfinished = mark_instances(directory, shape.instances).map_err(of_target)?;
         let mut tables = Vec::new();
         for table in &planned {
             tables.push(self.copy(&source, &target, table, &tables)?);
@@ -260,6 +263,7 @@ impl<'a> Redistribution<'a> {
         target.store()?;
         // Before they are opened again, and each needs its memory.
         drop((source, target));
+        unfinished.into_iter().try_for_each(Unfinished::end).map_err(of_target)?;
         (self.progress)(&RedistributionProgress::ReadingBack);
         Target::open(directory, shape, &self.database)?.check(&tables)?;
         let rows = tables.iter().map(|table| table.rows).sum();
@@ -288,6 +292,10 @@ impl<'a> Redistribution<'a> {
             rows,
         })
     }
+}
+
+fn mark_instances(target: &Path, instances: u16) -> io::Result<Vec<Unfinished>> {
+    (0..instances).map(|instance| Unfinished::mark(&directory_of(target, instance))).collect()
 }
 
 /// Removes what was made of a target. What cannot be removed stays with the mark that keeps it from being opened.
