@@ -277,11 +277,13 @@ fn a_target_that_is_not_empty_or_lies_in_the_source_is_left_alone() {
     copy(&two).unwrap();
     let (link, around) = (place.path().join("link"), two.join("../one/within"));
     std::os::unix::fs::symlink(&one, &link).unwrap();
-    for target in [&two, &one, &one.join("within"), &link.join("within"), &around] {
+    // Where `missing` is made, the rest leads into the source.
+    let behind_missing = place.path().join("missing/../one/within");
+    for target in [&two, &one, &one.join("within"), &link.join("within"), &around, &behind_missing] {
         let refused = copy(target).unwrap_err();
         assert!(matches!(refused, RedistributionError::Target { .. }), "{refused:?}");
     }
-    assert!(!one.join("within").exists());
+    assert!(!one.join("within").exists() && !place.path().join("missing").exists());
     copy(&one.join("../three")).unwrap();
     for (place, instances) in [(&two, 2), (&one, 1), (&place.path().join("three"), 2)] {
         check(&open(place, instances, CommitUnit::Transaction));

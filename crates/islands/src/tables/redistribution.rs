@@ -30,7 +30,7 @@ mod target;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -235,11 +235,19 @@ impl<'a> Redistribution<'a> {
     fn whole_target(&self, target: &Path) -> Result<PathBuf, RedistributionError> {
         let of_target = |error| RedistributionError::Target { directory: target.to_owned(), error };
         let whole = std::path::absolute(target).map_err(of_target)?;
+        let refused = |message| Err(of_target(io::Error::other(message)));
+        let existing = |place: &Path| std::fs::canonicalize(place).ok();
+        let Some((above, existing)) = whole.ancestors().find_map(|above| Some((above, existing(above)?)))
+        else {
+            return Ok(whole);
+        };
+        let mut missing = whole.components().skip(above.components().count());
+        if missing.any(|part| part == Component::ParentDir) {
+            return refused("what comes before .. is missing: name the directory without it");
+        }
         // Where there is no source its opening says so.
-        let from = std::fs::canonicalize(&self.from).ok();
-        let existing = whole.ancestors().find_map(|place| std::fs::canonicalize(place).ok());
-        match existing.zip(from).is_some_and(|(existing, from)| existing.starts_with(from)) {
-            true => Err(of_target(io::Error::other("the directory lies in the source: name another one"))),
+        match std::fs::canonicalize(&self.from).is_ok_and(|from| existing.starts_with(from)) {
+            true => refused("the directory lies in the source: name another one"),
             false => Ok(whole),
         }
     }
