@@ -350,6 +350,7 @@ fn a_copy_that_was_interrupted_is_not_opened_and_its_source_is_as_before() {
         assert!(matches!(refused, RedistributionError::Foreign(_)), "{refused:?}");
         let refused = Redistribution::of(&one).write_to(&two).unwrap_err();
         assert!(matches!(refused, RedistributionError::Target { .. }), "{refused:?}");
+        assert!(refused.to_string().contains("not finished: remove it"), "{refused}");
         check(&open(&one, 1, unit));
         Redistribution::of(&one).instances(2).write_to(&three).unwrap();
         check(&open(&three, 2, unit));

@@ -5,7 +5,7 @@
 //! in it that is decided elsewhere.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,14 @@ impl Unfinished {
     /// Marks a directory, whatever it has.
     pub(crate) fn mark(directory: &Path) -> io::Result<Self> {
         let mark = Unfinished::path_in(directory);
-        File::create_new(&mark)?.sync_all()?;
+        let made = File::create_new(&mark).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                let message = "there is a copy that was not finished: remove it, unless it is being made";
+                io::Error::new(ErrorKind::AlreadyExists, message)
+            }
+            _ => error,
+        });
+        made?.sync_all()?;
         File::open(directory)?.sync_all()?;
         Ok(Unfinished(mark))
     }

@@ -182,7 +182,7 @@ fn check_that_noted(
     let names = db.list_tables().map_err(RedistributionError::of_source)?;
     for name in names.iter().filter(|name| !name.starts_with(RESERVED) && !noted.contains_key(*name)) {
         let rows = Batches::of(db, name).map_err(RedistributionError::of_source)?;
-        if rows.is_some_and(|mut rows| rows.next().is_some()) {
+        if has_rows(rows).map_err(RedistributionError::of_source)? {
             let message =
                 "was written to at an instance itself, and has no partitioning: drop it, or copy its rows";
             return Err(RedistributionError::Unfit(format!("table {name} {message}")));
@@ -191,6 +191,37 @@ fn check_that_noted(
     Ok(())
 }
 
+fn has_rows(rows: Option<Batches>) -> Result<bool, Error> {
+    Ok(rows.and_then(|mut rows| rows.next()).transpose()?.is_some())
+}
+
 fn table_of(schema: Schema, partitioning: Option<AnyPartitioning>) -> Result<SourceTable, Error> {
     Ok(SourceTable { parts: schema.key_types(), schema, partitioning })
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo::Row;
+
+    use super::*;
+
+    #[derive(Row)]
+    #[row(table = "event")]
+    struct Event {
+        #[row(key)]
+        id: u32,
+    }
+
+    #[test]
+    fn rows_that_cannot_be_read_are_an_error_and_no_rows() {
+        let db = Database::in_memory().unwrap();
+        let events = db.create_table().unwrap();
+        let there = || has_rows(Batches::of(&db, "event").unwrap());
+        assert!(!there().unwrap() && !has_rows(None).unwrap());
+        db.transact(|tx| events.insert(tx, &Event { id: 1 })).unwrap();
+        assert!(there().unwrap());
+        let rows = Batches::of(&db, "event").unwrap();
+        db.close().unwrap();
+        assert!(matches!(has_rows(rows), Err(Error::Closed)));
+    }
 }
