@@ -156,6 +156,26 @@ fn a_recording_ends_at_its_limit() {
 }
 
 #[test]
+fn a_transaction_that_commits_when_the_recording_has_ended_is_not_recorded() {
+    let shop = shop();
+    for is_finished in [true, false] {
+        let file = shop.directory.path().join(format!("recorded-{is_finished}"));
+        let recording = shop.db.record(&file, 1000).unwrap();
+        shop.db.transact(|tx| shop.customers.get(tx, 1)).unwrap();
+        let mut late = shop.db.begin();
+        shop.customers.upsert(&mut late, &Customer { id: 2, balance: 1 }).unwrap();
+        match is_finished {
+            true => assert_eq!(recording.finish().unwrap(), 1),
+            false => drop(recording),
+        }
+        let recorded = || RecordedTransactions::from_file(&file).unwrap();
+        assert_eq!(recorded().transactions().len(), 1);
+        late.commit().unwrap();
+        assert_eq!(recorded().transactions().len(), 1);
+    }
+}
+
+#[test]
 fn a_second_recording_and_a_file_that_is_there_are_refused() {
     let shop = shop();
     let [first, second] = ["first", "second"].map(|name| shop.directory.path().join(name));

@@ -38,7 +38,9 @@ struct Sink {
 struct Written {
     file: BufWriter<File>,
     transactions: u64,
-    /// The first error: nothing is written after it.
+    /// Whether the recording has ended: nothing is written any more.
+    is_over: bool,
+    /// Why it has ended, if that was an error.
     error: Option<io::Error>,
 }
 
@@ -52,7 +54,7 @@ pub struct Recording {
 }
 
 impl IslandDatabase {
-    /// Records the transactions that commit from now on in a new file, `transactions_max` of them at most, and goes on until the recording is
+    /// Records the transactions that begin from now on in a new file when they commit, `transactions_max` of them at most, until the recording is
     /// [finished](Recording::finish). `ensilo islands advise recorded FILE` says which size of islands suits them.
     ///
     /// Of each transaction the file has a line with the partition keys of its rows, such as `r 17 w 4`; see [`RecordedTransactions`]. Where a table
@@ -104,22 +106,24 @@ impl Recording {
         lock(&self.sink.written).transactions
     }
 
-    /// Ends the recording, and returns how many transactions the file has.
+    /// Ends the recording, and returns how many transactions the file has. It stays as it is: what has begun before and commits later is not recorded.
     ///
     /// # Errors
     /// With the name of the file, when it could not be written, as a whole or from some transaction on: what is there is as far as it goes.
     pub fn finish(self) -> io::Result<u64> {
+        self.end()
+    }
+
+    fn end(&self) -> io::Result<u64> {
         self.recorder.end(&self.sink);
-        let mut written = lock(&self.sink.written);
-        let flushed = written.error.take().map_or_else(|| written.file.flush(), Err);
-        flushed.map_err(|error| named(&self.sink.path, &error))?;
-        Ok(written.transactions)
+        self.sink.end()
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.recorder.end(&self.sink);
+        // Who does not finish it does not ask.
+        let _ = self.end();
     }
 }
 
@@ -135,7 +139,7 @@ impl Recorder {
             writeln!(file, "{HEADER}").map(|()| file)
         };
         let file = File::create_new(path).and_then(begin).map_err(|error| named(path, &error))?;
-        let written = Mutex::new(Written { file, transactions: 0, error: None });
+        let written = Mutex::new(Written { file, transactions: 0, is_over: false, error: None });
         let sink = Arc::new(Sink { path: path.to_owned(), transactions_max, written });
         *current = Some(Arc::clone(&sink));
         // Relaxed: transactions find the file by the lock.
@@ -177,14 +181,26 @@ impl Sink {
     /// Appends a transaction, and returns whether there is room for another one.
     fn append(&self, accesses: &[RecordedAccess]) -> bool {
         let mut written = lock(&self.written);
-        if written.error.is_some() || written.transactions >= self.transactions_max {
+        if written.is_over || written.transactions >= self.transactions_max {
             return false;
         }
         match writeln!(written.file, "{}", Line(accesses)) {
             Ok(()) => written.transactions += 1,
-            Err(error) => written.error = Some(error),
+            Err(error) => {
+                written.error = Some(error);
+                written.is_over = true;
+            }
         }
-        written.error.is_none() && written.transactions < self.transactions_max
+        !written.is_over && written.transactions < self.transactions_max
+    }
+
+    /// Appends nothing any more, and returns how many transactions the file has.
+    fn end(&self) -> io::Result<u64> {
+        let mut written = lock(&self.written);
+        written.is_over = true;
+        let flushed = written.error.take().map_or_else(|| written.file.flush(), Err);
+        flushed.map_err(|error| named(&self.path, &error))?;
+        Ok(written.transactions)
     }
 }
 
@@ -241,7 +257,7 @@ mod tests {
         let (path, access) =
             (PathBuf::from("/dev/full"), RecordedAccess { key: PartitionKey::One(1), writes: true });
         let file = BufWriter::new(File::options().write(true).open(&path).unwrap());
-        let written = Mutex::new(Written { file, transactions: 0, error: None });
+        let written = Mutex::new(Written { file, transactions: 0, is_over: false, error: None });
         let sink = Arc::new(Sink { path, transactions_max: u64::MAX, written });
         let recording = Recording { recorder: Arc::default(), sink: Arc::clone(&sink) };
         let appended = (0..10_000).take_while(|_| sink.append(&[access])).count() as u64;
