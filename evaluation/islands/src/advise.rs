@@ -195,29 +195,11 @@ impl MeasureOptions {
     ) -> Result<Costs, RunError> {
         let in_memory = MeasureOptions { stored: None, ..self.clone() };
         let times = in_memory.times(workload, [WIDTH_WITHOUT_WAIT, 1], &mut progress)?;
-        let [busy, waiting] = times.multisite.unwrap_or([times.local; 2]);
-        let (all_multisite, spread) = (workload.with_multisite(100), workload.with_multisite(100).spread(2));
-        let share = f64::from(all_multisite.multisite_percent()) / 100.0;
-        let for_each = |nanos: f64, count: f64| if count > 0.0 { (nanos / count).max(0.0) } else { 0.0 };
-        let others = (self.topology.cores().len() - 1) as f64;
-        let mut costs = Costs {
-            local: times.local,
-            sharing: ((times.shared - times.local) * (others + 1.0) / others).max(0.0),
-            part: for_each(busy - times.local, share * spread.others),
-            wait: for_each(waiting - busy, share * spread.distributed),
-            storing: Storing::default(),
-        };
-        if self.stored.is_some() {
-            let stored = self.times(workload, [self.width], progress)?;
-            costs.storing.at_one = (stored.shared - times.shared).max(0.0);
-            costs.storing.at_each = (stored.local - times.local).max(0.0);
-            if let Some([multisite]) = stored.multisite {
-                let in_memory = busy + (waiting - busy).max(0.0) / self.width as f64;
-                let beside = multisite - in_memory - costs.storing.at_each;
-                costs.storing.distributed = for_each(beside, share * spread.distributed);
-            }
-        }
-        Ok(costs)
+        let stored = self.stored.map(|_| self.times(workload, [self.width], progress)).transpose()?;
+        let all_multisite = workload.with_multisite(100);
+        let (share, spread) = (f64::from(all_multisite.multisite_percent()) / 100.0, all_multisite.spread(2));
+        let parts = Parts { others: share * spread.others, distributed: share * spread.distributed };
+        Ok(costs_of(&times, stored.as_ref(), parts, (self.topology.cores().len(), self.width)))
     }
 
     /// Measures how many nanoseconds of a worker a transaction takes; multisite ones with several widths.
@@ -236,15 +218,16 @@ impl MeasureOptions {
             Ok::<f64, RunError>(instances as f64 * f64::from(workers) * 1e9 / throughput)
         };
         let (local, all_multisite) = (workload.with_multisite(0), workload.with_multisite(100));
+        let made_local = workload.multisite_made_local();
         // All processors are busy in both, so that they differ in what is shared alone.
         let (local, shared) =
             (nanos(&local, cores, 1, self.width)?, nanos(&local, 1, cores as u16, self.width)?);
         let multisite = if all_multisite.spread(2).others > 0.0 {
-            let mut all = [0.0; WIDTHS];
-            for (time, width) in all.iter_mut().zip(widths) {
+            let mut by_width = [0.0; WIDTHS];
+            for (time, width) in by_width.iter_mut().zip(widths) {
                 *time = nanos(&all_multisite, 2, 1, width)?;
             }
-            Some(all)
+            Some(MultisiteTimes { by_width, made_local: nanos(&made_local, 2, 1, widths[0])? })
         } else {
             None
         };
@@ -258,8 +241,54 @@ struct Times<const WIDTHS: usize> {
     local: f64,
     /// A local one, with one instance for all.
     shared: f64,
-    /// Multisite ones over two instances with one worker each, by width; `None` where none is multisite there.
-    multisite: Option<[f64; WIDTHS]>,
+    /// `None` where none is multisite over two instances.
+    multisite: Option<MultisiteTimes<WIDTHS>>,
+}
+
+/// Nanoseconds of a worker for a multisite transaction, over two instances with one worker each.
+#[derive(Clone, Copy)]
+struct MultisiteTimes<const WIDTHS: usize> {
+    by_width: [f64; WIDTHS],
+    /// If all of its rows were where it begins, with the first of the widths.
+    made_local: f64,
+}
+
+/// What a multisite transaction has over two instances, on average.
+struct Parts {
+    /// Parts at the instance where it does not begin.
+    others: f64,
+    /// How often it has one there.
+    distributed: f64,
+}
+
+/// Returns what transactions cost, by how long they take in memory, with and without a wait, and stored, on a machine with so many cores, with so many
+/// of them under way at a worker.
+fn costs_of(
+    times: &Times<2>,
+    stored: Option<&Times<1>>,
+    parts: Parts,
+    (cores, width): (usize, usize),
+) -> Costs {
+    let without = MultisiteTimes { by_width: [times.local; 2], made_local: times.local };
+    let MultisiteTimes { by_width: [busy, waiting], made_local } = times.multisite.unwrap_or(without);
+    let for_each = |nanos: f64, count: f64| if count > 0.0 { (nanos / count).max(0.0) } else { 0.0 };
+    let others = (cores - 1) as f64;
+    let mut costs = Costs {
+        local: times.local,
+        sharing: ((times.shared - times.local) * (others + 1.0) / others).max(0.0),
+        part: for_each(busy - made_local, parts.others),
+        wait: for_each(waiting - busy, parts.distributed),
+        storing: Storing::default(),
+    };
+    let Some(stored) = stored else { return costs };
+    costs.storing.at_one = (stored.shared - times.shared).max(0.0);
+    costs.storing.at_each = (stored.local - times.local).max(0.0);
+    if let Some(multisite) = stored.multisite {
+        let in_memory = busy + (waiting - busy).max(0.0) / width as f64;
+        let alone = (multisite.made_local - made_local).max(0.0);
+        costs.storing.distributed = for_each(multisite.by_width[0] - in_memory - alone, parts.distributed);
+    }
+    costs
 }
 
 fn temporary_directory() -> Result<TemporaryDirectory, RunError> {
@@ -270,6 +299,26 @@ fn temporary_directory() -> Result<TemporaryDirectory, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The multisite ones of these are fifty times as long as most local ones: what that takes is no part of what others cost.
+    #[test]
+    fn the_own_work_of_long_multisite_transactions_is_no_cost_of_other_instances() {
+        let multisite = |by_width, made_local| Some(MultisiteTimes { by_width, made_local });
+        let times = Times { local: 2.0, shared: 3.0, multisite: multisite([120.0, 140.0], 100.0) };
+        let stored = Times {
+            local: 6.0,
+            shared: 5.0,
+            multisite: Some(MultisiteTimes { by_width: [180.0], made_local: 130.0 }),
+        };
+        let parts = || Parts { others: 2.0, distributed: 1.0 };
+        let costs = costs_of(&times, Some(&stored), parts(), (2, 4));
+        assert_eq!((costs.local, costs.sharing, costs.part, costs.wait), (2.0, 2.0, 10.0, 20.0));
+        let storing = costs.storing;
+        assert_eq!((storing.at_one, storing.at_each, storing.distributed), (2.0, 4.0, 25.0));
+        let alone = Times { multisite: None, ..times };
+        let costs = costs_of(&alone, None, parts(), (2, 4));
+        assert_eq!((costs.part, costs.wait, costs.storing), (0.0, 0.0, Storing::default()));
+    }
 
     fn assessment(predicted: [f64; 3], measured: Option<[f64; 3]>) -> Assessment {
         let costs = Costs { local: 1.0, sharing: 0.0, part: 0.0, wait: 0.0, storing: Storing::default() };

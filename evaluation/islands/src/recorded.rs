@@ -65,6 +65,20 @@ enum Replay {
     Local,
     /// Those that have rows at several instances, where there are any.
     Multisite,
+    /// The same, with all rows at the instance where they begin.
+    MultisiteMadeLocal,
+}
+
+impl Replay {
+    /// Returns whether all rows of a transaction are at the instance where it begins.
+    fn is_local(self) -> bool {
+        matches!(self, Replay::Local | Replay::MultisiteMadeLocal)
+    }
+
+    /// Returns whether those alone are made that have rows at several instances.
+    fn is_of_multisite(self) -> bool {
+        matches!(self, Replay::Multisite | Replay::MultisiteMadeLocal)
+    }
 }
 
 /// Recorded transactions, and the file that the instances read them from.
@@ -156,7 +170,7 @@ impl Script {
     fn made_by(&self, InstanceNumber { instance, instances }: InstanceNumber, replay: Replay) -> Vec<usize> {
         let all = || 0..self.transactions.len();
         let is_wanted =
-            |number: &usize| replay != Replay::Multisite || self.instances_of(*number, instances).len() > 1;
+            |number: &usize| !replay.is_of_multisite() || self.instances_of(*number, instances).len() > 1;
         let begin_here = |number: &usize| self.home(*number, instances) == instance;
         let choices: [&dyn Fn(&usize) -> bool; 4] =
             [&|number| begin_here(number) && is_wanted(number), &is_wanted, &begin_here, &|_| true];
@@ -194,7 +208,7 @@ impl Script {
         let mut next = 2 - writes;
         for Access { row, writes } in accesses {
             let Some(row) = row else {
-                let is_asked = |instance: &u16| replay != Replay::Local || *instance == at.instance;
+                let is_asked = |instance: &u16| !replay.is_local() || *instance == at.instance;
                 for instance in (0..at.instances).filter(is_asked) {
                     let row = self.own_row(number as u64, InstanceNumber { instance, ..at });
                     parts.entry(instance.into()).or_default().push((row, writes.then_some(0)));
@@ -202,9 +216,9 @@ impl Script {
                 continue;
             };
             let amount = writes.then(|| std::mem::replace(&mut next, 1));
-            let (instance, row) = match replay {
-                Replay::Local => (at.instance, self.own_row(*row, at)),
-                Replay::All | Replay::Multisite => (self.holder(*row, at.instances), *row),
+            let (instance, row) = match replay.is_local() {
+                true => (at.instance, self.own_row(*row, at)),
+                false => (self.holder(*row, at.instances), *row),
             };
             parts.entry(instance.into()).or_default().push((row, amount));
         }
@@ -318,7 +332,7 @@ impl Workload for RecordedOptions {
 
     /// All may be multisite: which ones are is a matter of where the rows are, and so of the spread.
     fn multisite_percent(&self) -> u8 {
-        if self.replay == Replay::Local { 0 } else { 100 }
+        if self.replay.is_local() { 0 } else { 100 }
     }
 
     fn with_multisite(&self, percent: u8) -> Self {
@@ -326,10 +340,15 @@ impl Workload for RecordedOptions {
         RecordedOptions { replay, ..self.clone() }
     }
 
+    /// Those with rows at several instances may be longer than the others.
+    fn multisite_made_local(&self) -> Self {
+        RecordedOptions { replay: Replay::MultisiteMadeLocal, ..self.clone() }
+    }
+
     fn spread(&self, instances: u16) -> Spread {
-        match self.replay {
-            Replay::Local => Spread { distributed: 0.0, others: 0.0, hottest: 1.0 / f64::from(instances) },
-            replay => self.script.spread(instances, replay),
+        match self.replay.is_local() {
+            true => Spread { distributed: 0.0, others: 0.0, hottest: 1.0 / f64::from(instances) },
+            false => self.script.spread(instances, self.replay),
         }
     }
 
@@ -418,13 +437,41 @@ mod tests {
     #[test]
     fn transactions_that_are_made_local_stay_at_their_instance() {
         let script = script(FOUR);
-        for instance in 0..2 {
+        for (instance, replay) in
+            [0, 1].into_iter().flat_map(|at| [(at, Replay::Local), (at, Replay::MultisiteMadeLocal)])
+        {
             let number = InstanceNumber { instance, instances: 2 };
-            for transaction in script.made_by(number, Replay::Local) {
-                let parts = script.parts(transaction, number, Replay::Local);
+            for transaction in script.made_by(number, replay) {
+                let parts = script.parts(transaction, number, replay);
                 assert_eq!(parts.keys().copied().collect::<Vec<u64>>(), [u64::from(instance)]);
             }
         }
+    }
+
+    #[test]
+    fn what_multisite_transactions_are_compared_with_are_the_same_ones_made_local() {
+        let script = Arc::new(script(FOUR));
+        let all = RecordedOptions { file: PathBuf::new(), script: Arc::clone(&script), replay: Replay::All };
+        let [multisite, local] = [all.with_multisite(100), all.multisite_made_local()];
+        for instance in 0..2 {
+            let number = InstanceNumber { instance, instances: 2 };
+            let made = [&multisite, &local].map(|options| script.made_by(number, options.replay));
+            assert_eq!(made[0], made[1]);
+            for transaction in made[1].iter().copied() {
+                let accesses = |options: &RecordedOptions| {
+                    script.parts(transaction, number, options.replay).into_values()
+                };
+                let count = |options| {
+                    accesses(options).map(|part| match part {
+                        Part::Accesses(accesses) => accesses.len(),
+                        _ => 0,
+                    })
+                };
+                assert!(count(&multisite).sum::<usize>() >= count(&local).sum());
+                assert!(accesses(&multisite).len() > 1 && accesses(&local).len() == 1);
+            }
+        }
+        assert_eq!((local.multisite_percent(), local.spread(2).others), (0, 0.0));
     }
 
     #[test]

@@ -41,6 +41,14 @@ pub trait Workload: Sync + Sized {
     #[must_use]
     fn with_multisite(&self, percent: u8) -> Self;
 
+    /// Returns what the transactions of [`with_multisite`](Self::with_multisite) with a hundred would be if all of their rows were at the instance
+    /// where they begin: what is multisite about those is what they take more than these. Unless they are others than the local ones, that is the
+    /// workload without multisite transactions.
+    #[must_use]
+    fn multisite_made_local(&self) -> Self {
+        self.with_multisite(0)
+    }
+
     /// Returns how multisite transactions spread over so many instances.
     fn spread(&self, instances: u16) -> Spread;
 

@@ -113,7 +113,7 @@ pub(crate) struct AdviseArguments {
     #[arg(long, value_name = "transaction|epoch", default_value_t = CommitUnit::Transaction, requires = "durable")]
     commit_unit: CommitUnit,
 
-    /// How long each measurement takes, and of those of --verify, in seconds: four, or seven with --durable
+    /// How long each measurement takes, and of those of --verify, in seconds: five, or nine with --durable
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = seconds_of_run)]
     seconds: f64,
 

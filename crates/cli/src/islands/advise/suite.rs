@@ -29,7 +29,7 @@ pub(crate) struct SuiteArguments {
     #[arg(long, value_name = "memory|unix|pipe|tcp", default_value_t = ChannelKind::Memory)]
     channel: ChannelKind,
 
-    /// How long each measurement takes, in seconds: four of each workload, or seven of one that is stored, and one of each size
+    /// How long each measurement takes, in seconds: five of each workload, or nine of one that is stored, and one of each size
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds_of_run)]
     seconds: f64,
 }
