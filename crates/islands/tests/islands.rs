@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bank::{ACCOUNTS, Account, BALANCE, Bank, Part, options, site, sum_of_all, transfer};
+use bank::{
+    ACCOUNTS, Account, BALANCE, Bank, GET_READY, PANIC, Part, READY_AFTER, options, site, sum_of_all,
+    transfer,
+};
 use ensilo::Durability;
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, CommitUnit, Islands, IslandsOptions, LoadTime};
@@ -80,8 +83,16 @@ fn a_load_whose_instance_ends_is_an_error() {
     let islands = options(2).open::<Bank>().unwrap();
     let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(50) };
     for _ in 0..2 {
-        assert!(islands.run_load(1, time, &[1]).is_err());
+        assert!(islands.run_load(1, time, PANIC).is_err());
     }
+}
+
+#[test]
+fn a_load_is_measured_from_when_its_source_is_ready() {
+    let islands = options(2).open::<Bank>().unwrap();
+    let time = LoadTime { warmup: Duration::ZERO, measured: READY_AFTER - Duration::from_millis(20) };
+    let report = islands.run_load(1, time, GET_READY).unwrap();
+    assert!(report.committed > 0, "{report:?}");
 }
 
 #[test]

@@ -53,6 +53,8 @@ enum Part {
     Load(u64, u64),
     /// Reads rows, or adds to them.
     Accesses(Vec<(u64, Option<i64>)>),
+    /// Reads the file, so that no time that is measured goes to that.
+    Read(ScriptFile),
     Sum,
 }
 
@@ -109,6 +111,14 @@ impl RecordedOptions {
     #[must_use]
     pub fn keys(&self) -> u64 {
         self.script.rows
+    }
+
+    fn script_file(&self) -> ScriptFile {
+        ScriptFile {
+            path: self.file.as_os_str().as_bytes().to_vec(),
+            transactions: self.script.transactions.len() as u64,
+            rows: self.script.rows,
+        }
     }
 }
 
@@ -239,13 +249,18 @@ impl Script {
     }
 }
 
+/// A file, and how many transactions and rows it has.
+#[derive(Serialize, Deserialize)]
+struct ScriptFile {
+    path: Vec<u8>,
+    transactions: u64,
+    rows: u64,
+}
+
 /// What the worker of an instance is told to make.
 #[derive(Serialize, Deserialize)]
 struct Description {
-    file: Vec<u8>,
-    /// How many transactions it has, and rows.
-    transactions: u64,
-    rows: u64,
+    file: ScriptFile,
     replay: Replay,
     workers: u16,
 }
@@ -255,19 +270,19 @@ struct Description {
 pub struct Recorded {
     rows: Table<RecordedRow>,
     number: InstanceNumber,
-    /// What all of its workers make, from when the first one asks for it.
+    /// What all of its workers make.
     script: OnceLock<std::result::Result<Arc<Script>, RecordedError>>,
 }
 
 impl Recorded {
-    /// Returns the transactions of the file that is described.
-    fn script(&self, description: &Description) -> Result<Arc<Script>> {
-        let file = PathBuf::from(std::ffi::OsString::from_vec(description.file.clone()));
-        let read = || RecordedTransactions::from_file(&file).map(|all| Arc::new(Script::new(&all)));
+    /// Returns the transactions of a file, which is read once.
+    fn script(&self, file: &ScriptFile) -> Result<Arc<Script>> {
+        let path = PathBuf::from(std::ffi::OsString::from_vec(file.path.clone()));
+        let read = || RecordedTransactions::from_file(&path).map(|all| Arc::new(Script::new(&all)));
         let script = self.script.get_or_init(read).clone();
         let script = script.map_err(|error| Error::rollback(error.to_string()))?;
-        if (script.transactions.len() as u64, script.rows) != (description.transactions, description.rows) {
-            return Err(Error::rollback(format!("{} has changed meanwhile", file.display())));
+        if (script.transactions.len() as u64, script.rows) != (file.transactions, file.rows) {
+            return Err(Error::rollback(format!("{} has changed meanwhile", path.display())));
         }
         Ok(script)
     }
@@ -305,13 +320,14 @@ impl Program for Recorded {
                 }
                 Ok(to_bytes(&read))
             }
+            Part::Read(file) => self.script(&file).map(|_| Vec::new()),
             Part::Sum => Ok(to_bytes(&self.sum(tx)?)),
         }
     }
 
     fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
         let description: Description = from_bytes(description)?;
-        let (script, number) = (self.script(&description)?, self.number);
+        let (script, number) = (self.script(&description.file)?, self.number);
         let made = script.made_by(number, description.replay);
         // The workers of an instance begin all over the file.
         let mut at = made.len() * usize::from(of.worker) / usize::from(description.workers);
@@ -357,19 +373,14 @@ impl Workload for RecordedOptions {
     }
 
     fn description(&self, workers: u16) -> Vec<u8> {
-        to_bytes(&Description {
-            file: self.file.as_os_str().as_bytes().to_vec(),
-            transactions: self.script.transactions.len() as u64,
-            rows: self.script.rows,
-            replay: self.replay,
-            workers,
-        })
+        to_bytes(&Description { file: self.script_file(), replay: self.replay, workers })
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {
         let own = share(self.script.rows, number.instance.into(), number.instances.into());
         let starts = (own.start..own.end).step_by(ROWS_AT_ONCE as usize);
-        starts.map(|from| local(&Part::Load(from, own.end.min(from + ROWS_AT_ONCE)))).collect()
+        let rows = starts.map(|from| Part::Load(from, own.end.min(from + ROWS_AT_ONCE)));
+        rows.chain([Part::Read(self.script_file())]).map(|part| local(&part)).collect()
     }
 
     fn check(&self, instances: u16, committed: u64, ask: &mut Ask<'_>) -> std::result::Result<(), String> {
@@ -391,6 +402,8 @@ impl Workload for RecordedOptions {
 
 #[cfg(test)]
 mod tests {
+    use ensilo_bench::{TemporaryDirectory, temporary_root};
+
     use super::*;
 
     fn script(text: &str) -> Script {
@@ -487,6 +500,24 @@ mod tests {
             assert_eq!(amounts.sum::<i64>(), expected, "{transaction}");
         }
         assert_eq!(script.writing(), 3);
+    }
+
+    /// What is loaded runs before the time that is measured.
+    #[test]
+    fn the_file_is_read_while_an_instance_is_loaded() {
+        let directory = TemporaryDirectory::new(&temporary_root().unwrap()).unwrap();
+        let file = directory.path().join("recorded");
+        std::fs::write(&file, FOUR).unwrap();
+        let options = RecordedOptions::from_file(&file).unwrap();
+        let db = Database::in_memory().unwrap();
+        let number = InstanceNumber { instance: 1, instances: 2 };
+        let recorded = Recorded::open(&db, number).unwrap();
+        for load in options.loads(number) {
+            db.transact(|tx| recorded.execute(tx, load.local.as_ref().unwrap())).unwrap();
+        }
+        std::fs::remove_file(&file).unwrap();
+        let site = SiteId { instance: 1, worker: 0 };
+        assert!(recorded.requests(site, &options.description(1)).is_ok());
     }
 
     #[test]

@@ -135,6 +135,8 @@ pub enum RunError {
     Load(ensilo::Error),
     /// Some were refused that should not have been.
     Rejected(u64),
+    /// No transaction has committed in this time.
+    NoneCommitted(Duration),
     /// The rows are not what they should be.
     Inconsistent(String),
 }
@@ -156,6 +158,9 @@ impl fmt::Display for RunError {
             RunError::Directory(message) => f.write_str(message),
             RunError::Load(error) => write!(f, "the workers make no transactions: {error}"),
             RunError::Rejected(count) => write!(f, "{count} transactions were refused"),
+            RunError::NoneCommitted(time) => {
+                write!(f, "no transaction has committed in {time:?}: measure for longer")
+            }
             RunError::Inconsistent(what) => write!(f, "the rows are not consistent: {what}"),
         }
     }

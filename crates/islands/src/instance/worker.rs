@@ -246,19 +246,20 @@ impl<P: Program> Worker<P> {
         }
     }
 
-    fn begin_load(&mut self, load: &Load, now: Instant, answer: Answer<ensilo::Result<LoadReport>>) {
-        match self.running_load(load, now) {
+    fn begin_load(&mut self, load: &Load, answer: Answer<ensilo::Result<LoadReport>>) {
+        match self.running_load(load) {
             Ok(running) => self.load = Some((running, answer)),
             Err(error) => answer(Err(error)),
         }
     }
 
-    fn running_load(&self, load: &Load, now: Instant) -> ensilo::Result<RunningLoad> {
+    fn running_load(&self, load: &Load) -> ensilo::Result<RunningLoad> {
         if self.load.is_some() {
             return Err(Error::rollback("the worker makes transactions already"));
         }
         let source = self.program.requests(self.own, &load.description)?;
-        RunningLoad::new(load, source, now, self.site.waited())
+        // What the program needs to get ready is no part of what is measured.
+        RunningLoad::new(load, source, Instant::now(), self.site.waited())
             .ok_or_else(|| Error::rollback("no clock can tell when that ends"))
     }
 
@@ -333,7 +334,7 @@ impl<P: Program> Worker<P> {
             }
             Submission::Validate(id, answer) => self.validate(id, answer),
             Submission::RollBack(id) => self.store.open().roll_back(id),
-            Submission::Load(load, answer) => self.begin_load(&load, now, answer),
+            Submission::Load(load, answer) => self.begin_load(&load, answer),
             Submission::Pause(answer) => self.pause(answer),
             Submission::Resume => self.resume(now),
             Submission::EndEpoch(answer) => {

@@ -1,5 +1,8 @@
 //! A program for tests: accounts at each instance, and a book of what has happened.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use ensilo::{Database, Error, Result, Row, Snapshot, Table, Transaction};
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{
@@ -9,6 +12,12 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) const ACCOUNTS: u32 = 8;
 pub(crate) const BALANCE: i64 = 1000;
+
+/// Has the source of the first instance panic.
+pub(crate) const PANIC: &[u8] = &[1];
+/// Has a source keep its worker busy for [`READY_AFTER`] before there are transactions.
+pub(crate) const GET_READY: &[u8] = &[2];
+pub(crate) const READY_AFTER: Duration = Duration::from_millis(120);
 
 #[derive(Row)]
 #[row(table = "account")]
@@ -145,10 +154,17 @@ impl Program for Bank {
         Ok(sum.to_le_bytes().to_vec())
     }
 
-    /// Transfers between any two instances, and looks at two; a description that is not empty has the first instance panic.
+    /// Transfers between any two instances, and looks at two.
     fn requests(&self, of: SiteId, description: &[u8]) -> Result<RequestSource> {
-        if !description.is_empty() && of.instance == 0 {
-            return Ok(Box::new(|| panic!("a source that panics")));
+        match description {
+            PANIC if of.instance == 0 => return Ok(Box::new(|| panic!("a source that panics"))),
+            GET_READY => {
+                let begin = Instant::now();
+                while begin.elapsed() < READY_AFTER {
+                    thread::yield_now();
+                }
+            }
+            _ => {}
         }
         let InstanceNumber { instance, instances } = self.number;
         let mut random = fastrand::Rng::with_seed(u64::from(of.instance) + 1);
