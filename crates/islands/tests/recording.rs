@@ -121,6 +121,24 @@ fn what_is_at_every_instance_is_recorded_so() {
     assert_eq!(recorded[0][1000], everywhere(true)[0]);
 }
 
+/// As with one instance: not instance by instance.
+#[test]
+fn rows_are_recorded_in_their_order_wherever_they_are() {
+    let shop = shop();
+    let ids: Vec<u32> = (0..50).collect();
+    let customers: Vec<Customer> = ids.iter().map(|id| Customer { id: *id, balance: 0 }).collect();
+    let recorded = shop.record(|| {
+        shop.db.transact(|tx| shop.customers.insert_many(tx, &customers)).unwrap();
+        for id in &ids {
+            shop.db.transact(|tx| shop.customers.get(tx, id)).unwrap();
+        }
+    });
+    let key = |access: &RecordedAccess| access.key;
+    let written: Vec<PartitionKey> = recorded[0].iter().map(key).collect();
+    let read: Vec<PartitionKey> = recorded[1..].iter().flatten().map(key).collect();
+    assert_eq!(written, read);
+}
+
 #[test]
 fn transactions_that_do_not_commit_are_not_recorded() {
     let shop = shop();

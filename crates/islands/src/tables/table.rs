@@ -208,12 +208,12 @@ impl<T: KeyedRow> IslandTable<T> {
         for row in rows {
             let (key, mut buf) = (encoded_key(&row.key()), RowBuf::new());
             row.encode(&mut buf);
+            self.record(tx, std::iter::once(&key), true);
             let encoded = (key, bytes_of(&buf));
             for instance in self.writers(&encoded.0) {
                 by_instance.entry(instance).or_default().push(encoded.clone());
             }
         }
-        self.record(tx, by_instance.values().flatten().map(|(key, _)| key), true);
         for (number, (instance, of_instance)) in by_instance.into_iter().enumerate() {
             let answer =
                 self.ask(tx, instance, &Statement::Write { table: self.name(), how, rows: of_instance })?;
