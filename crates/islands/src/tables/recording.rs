@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,9 @@ use crate::recorded::{Line, PartitionKey, RecordedAccess};
 
 /// How many keys of a transaction are recorded; one with more counts as one with rows at every instance.
 const KEYS_MAX: usize = 1000;
+
+/// Lines go to the file when they have so many bytes.
+const WRITE_BYTES: usize = 1 << 14;
 
 const HEADER: &str = "# Transactions over instances: the partition keys that each reads (r) and writes (w); * is at every instance.";
 
@@ -36,7 +39,11 @@ struct Sink {
 /// What was written to the file.
 #[derive(Debug)]
 struct Written {
-    file: BufWriter<File>,
+    file: File,
+    /// How long the file is: up to the end of a line.
+    len_bytes: u64,
+    /// Lines that are not in the file yet.
+    lines: String,
     transactions: u64,
     /// Whether the recording has ended: nothing is written any more.
     is_over: bool,
@@ -134,13 +141,8 @@ impl Recorder {
             let message = format!("{} is being recorded: finish that first", other.path.display());
             return Err(io::Error::new(ErrorKind::ResourceBusy, message));
         }
-        let begin = |file| {
-            let mut file = BufWriter::new(file);
-            writeln!(file, "{HEADER}").map(|()| file)
-        };
-        let file = File::create_new(path).and_then(begin).map_err(|error| named(path, &error))?;
-        let written = Mutex::new(Written { file, transactions: 0, is_over: false, error: None });
-        let sink = Arc::new(Sink { path: path.to_owned(), transactions_max, written });
+        let file = File::create_new(path).map_err(|error| named(path, &error))?;
+        let sink = Arc::new(Sink::new(path, file, transactions_max));
         *current = Some(Arc::clone(&sink));
         // Relaxed: transactions find the file by the lock.
         self.is_on.store(transactions_max > 0, Ordering::Relaxed);
@@ -178,18 +180,29 @@ impl Recorder {
 }
 
 impl Sink {
+    fn new(path: &Path, file: File, transactions_max: u64) -> Self {
+        let written = Written {
+            file,
+            len_bytes: 0,
+            lines: format!("{HEADER}\n"),
+            transactions: 0,
+            is_over: false,
+            error: None,
+        };
+        Sink { path: path.to_owned(), transactions_max, written: Mutex::new(written) }
+    }
+
     /// Appends a transaction, and returns whether there is room for another one.
     fn append(&self, accesses: &[RecordedAccess]) -> bool {
+        let line = format!("{}\n", Line(accesses));
         let mut written = lock(&self.written);
         if written.is_over || written.transactions >= self.transactions_max {
             return false;
         }
-        match writeln!(written.file, "{}", Line(accesses)) {
-            Ok(()) => written.transactions += 1,
-            Err(error) => {
-                written.error = Some(error);
-                written.is_over = true;
-            }
+        written.lines += &line;
+        written.transactions += 1;
+        if written.lines.len() >= WRITE_BYTES {
+            written.write_lines();
         }
         !written.is_over && written.transactions < self.transactions_max
     }
@@ -197,10 +210,28 @@ impl Sink {
     /// Appends nothing any more, and returns how many transactions the file has.
     fn end(&self) -> io::Result<u64> {
         let mut written = lock(&self.written);
+        written.write_lines();
         written.is_over = true;
-        let flushed = written.error.take().map_or_else(|| written.file.flush(), Err);
-        flushed.map_err(|error| named(&self.path, &error))?;
-        Ok(written.transactions)
+        match written.error.take() {
+            None => Ok(written.transactions),
+            Some(error) => Err(named(&self.path, &error)),
+        }
+    }
+}
+
+impl Written {
+    /// Writes the lines to the file; after an error none of them is there, and nothing more is written.
+    fn write_lines(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        match self.file.write_all(lines.as_bytes()) {
+            Ok(()) => self.len_bytes += lines.len() as u64,
+            Err(error) => {
+                // Otherwise it may end within a key. What is no file, such as a device, has no length.
+                let _ = self.file.set_len(self.len_bytes);
+                self.error = Some(error);
+                self.is_over = true;
+            }
+        }
     }
 }
 
@@ -250,20 +281,80 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+    use crate::RecordedTransactions;
+
+    const ACCESS: RecordedAccess = RecordedAccess { key: PartitionKey::One(u64::MAX), writes: true };
+
+    fn recording(path: &Path) -> Recording {
+        let file = File::options().write(true).create(true).truncate(true).open(path).unwrap();
+        Recording { recorder: Arc::default(), sink: Arc::new(Sink::new(path, file, u64::MAX)) }
+    }
+
+    /// Records until that fails, and returns the error.
+    fn fill(path: &Path) -> io::Error {
+        let recording = recording(path);
+        let appended = (0..10_000).take_while(|_| recording.sink.append(&[ACCESS])).count();
+        assert!(appended < 10_000, "{appended}");
+        assert!(!recording.sink.append(&[ACCESS]), "nothing is written after an error");
+        recording.finish().unwrap_err()
+    }
 
     #[test]
     fn what_cannot_be_written_is_an_error_at_the_end() {
-        let (path, access) =
-            (PathBuf::from("/dev/full"), RecordedAccess { key: PartitionKey::One(1), writes: true });
-        let file = BufWriter::new(File::options().write(true).open(&path).unwrap());
-        let written = Mutex::new(Written { file, transactions: 0, is_over: false, error: None });
-        let sink = Arc::new(Sink { path, transactions_max: u64::MAX, written });
-        let recording = Recording { recorder: Arc::default(), sink: Arc::clone(&sink) };
-        let appended = (0..10_000).take_while(|_| sink.append(&[access])).count() as u64;
-        assert!(appended < 10_000 && recording.transactions() == appended, "{appended}");
-        assert!(!sink.append(&[access]), "nothing is written after an error");
-        let error = recording.finish().unwrap_err();
+        let error = fill(Path::new("/dev/full"));
         assert!(error.to_string().starts_with("/dev/full: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_ends_with_a_whole_line_at_any_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("recorded");
+        let recording = recording(&file);
+        for transaction in 0..3_000u64 {
+            assert!(
+                recording
+                    .sink
+                    .append(&[RecordedAccess { key: PartitionKey::One(transaction), writes: false }])
+            );
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+        }
+        assert_eq!(recording.finish().unwrap(), 3_000);
+        assert_eq!(RecordedTransactions::from_file(&file).unwrap().transactions().len(), 3_000);
+    }
+
+    /// Names the file to a process that can write only so much to it.
+    const FILE_OF_LIMITED: &str = "ENSILO_RECORDING_OF_LIMITED_PROCESS";
+
+    #[test]
+    fn a_file_that_gets_no_more_room_ends_with_a_whole_line() {
+        if let Some(path) = std::env::var_os(FILE_OF_LIMITED) {
+            fill(Path::new(&path));
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("recorded");
+        // Blocks of 512 bytes, within the third write.
+        let limited = "trap '' XFSZ && ulimit -f 75 && exec \"$0\" \"$@\"";
+        let test = "tables::recording::tests::a_file_that_gets_no_more_room_ends_with_a_whole_line";
+        let ended = Command::new("sh")
+            .args(["-c", limited])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(FILE_OF_LIMITED, &file)
+            .output()
+            .unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            text.len() >= 2 * WRITE_BYTES && text.len() < 75 * 512 && text.ends_with('\n'),
+            "{}",
+            text.len()
+        );
+        let recorded = RecordedTransactions::from_file(&file).unwrap();
+        assert!(recorded.transactions().iter().all(|transaction| transaction[..] == [ACCESS]));
     }
 }
