@@ -5,8 +5,9 @@
 mod common;
 
 use std::path::Path;
+use std::process::Command;
 
-use common::{TestDirectory, ensilo, expect_exit};
+use common::{TestDirectory, ensilo, expect_exit, text};
 use ensilo_islands::{Instances, IslandDatabase, IslandsOptions, Partitioning, Placement, Plan, Topology};
 
 #[test]
@@ -297,6 +298,15 @@ fn a_suite_of_workloads_shows_how_good_the_advice_is() {
     }
     assert!(table.contains(" of 2 recommended sizes are within 10 % of the best measured one.\n"), "{table}");
     assert!(!table.contains("read-local"), "{table}");
+    // What is stored has no place.
+    let failed =
+        Command::new(env!("CARGO_BIN_EXE_ensilo")).args(some).env("TMPDIR", "/no/such/place").output();
+    let failed = failed.unwrap();
+    assert_eq!(failed.status.code(), Some(1));
+    let (table, errors) = (text(&failed.stdout), text(&failed.stderr));
+    assert!(errors.contains("/no/such/place"), "{errors}");
+    assert!(table.contains("update-5 ") && table.contains(" of 1 recommended sizes"), "{table}");
+    assert!(!table.contains("tpcb-stored"), "{table}");
 }
 
 #[test]

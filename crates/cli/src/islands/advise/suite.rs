@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use ensilo_islands::advisor::Distances;
 use ensilo_islands::{ChannelKind, Topology};
-use ensilo_islands_bench::{Assessment, MeasureOptions, SuiteEntry, suite};
+use ensilo_islands_bench::{Assessment, MeasureOptions, RunError, SuiteEntry, suite};
 
 use super::{Done, measure_latencies, shown};
 use crate::output::{Output, complain};
@@ -47,14 +47,18 @@ pub(super) fn run(here: Topology, arguments: &SuiteArguments) -> Done {
         time: Duration::from_secs_f64(arguments.seconds),
     };
     let mut rows = Vec::new();
-    for entry in &entries {
+    let assessed = entries.iter().try_for_each(|entry| {
         let progress = |what: &str| complain(format_args!("{}: {what}", entry.name));
         rows.push((entry.name, entry.assess(&options, &distances, progress)?));
-    }
+        Ok::<(), RunError>(())
+    });
     let mut output = Output::new();
     shown::latencies(&mut output, &latencies);
-    show(&mut output, &rows);
-    Ok(())
+    if !rows.is_empty() {
+        show(&mut output, &rows);
+    }
+    // After those that have not failed.
+    Ok(assessed?)
 }
 
 /// Returns the workloads with these names, or all.
