@@ -2,7 +2,8 @@
 //!
 //! Each partition key of the file is a row; they are divided among instances in their order, so that each has as many as the others, or one more. A
 //! transaction begins at the instance of its first key. A worker makes those that begin at its instance, one after the other and again from the first
-//! one; where none begin, all of the file. An access to rows everywhere is one to a row at each instance, which one takes turns.
+//! one; where none begin, all of the file. An access to rows everywhere is one to a row at each instance, which one takes turns. What a transaction has
+//! beyond a thousand keys is one such access.
 //!
 //! # What is checked
 //! The first write of a transaction adds to its row what makes all of its writes together count one. So the rows add up to the transactions that
@@ -27,6 +28,9 @@ use crate::shares::{holder, share};
 
 /// Bytes of a row beside its key and its sum: a row has 250, as in the microbenchmark.
 const FILLER_BYTES: usize = 234;
+
+/// How many keys of a line are replayed as such: as many as a program records. More would not fit into the message to an instance.
+const KEYS_MAX: usize = 1000;
 
 /// How many rows a transaction inserts while the instance is loaded.
 const ROWS_AT_ONCE: u64 = 1000;
@@ -147,8 +151,14 @@ impl Script {
         keys.dedup();
         let row = |key: u64| keys.partition_point(|other| *other < key) as u64;
         let access = |access: &RecordedAccess| Access { row: one(access).map(row), writes: access.writes };
-        let transactions = recorded.transactions().iter().map(|all| all.iter().map(access).collect());
-        Script { rows: (keys.len() as u64).max(1), transactions: transactions.collect() }
+        let transaction = |all: &Vec<RecordedAccess>| {
+            let (kept, beyond) = all.split_at(all.len().min(KEYS_MAX));
+            let writes = beyond.iter().any(|access| access.writes);
+            let everywhere = (!beyond.is_empty()).then_some(Access { row: None, writes });
+            kept.iter().map(access).chain(everywhere).collect()
+        };
+        let transactions = recorded.transactions().iter().map(transaction).collect();
+        Script { rows: (keys.len() as u64).max(1), transactions }
     }
 
     fn holder(&self, row: u64, instances: u16) -> u16 {
@@ -403,6 +413,7 @@ impl Workload for RecordedOptions {
 #[cfg(test)]
 mod tests {
     use ensilo_bench::{TemporaryDirectory, temporary_root};
+    use ensilo_islands::commit::PART_BYTES_MAX;
 
     use super::*;
 
@@ -423,6 +434,22 @@ mod tests {
             script.transactions[1],
             [access(Some(0), false), access(None, false), access(Some(1), false)]
         );
+    }
+
+    #[test]
+    fn what_is_beyond_a_thousand_keys_is_everywhere_and_fits_into_a_message() {
+        let text: String =
+            (0..5000).map(|key| format!("{} {key} ", if key < 4000 { 'r' } else { 'w' })).collect();
+        let script = script(&format!("{text}\n{}\n", "w 18446744073709551615 ".repeat(KEYS_MAX)));
+        assert_eq!(script.transactions[0].len(), KEYS_MAX + 1);
+        assert_eq!(script.transactions[0][KEYS_MAX], Access { row: None, writes: true });
+        assert_eq!(script.transactions[1].len(), KEYS_MAX);
+        let number = InstanceNumber { instance: 0, instances: 2 };
+        for transaction in [0, 1] {
+            for part in script.parts(transaction, number, Replay::All).into_values() {
+                assert!(to_bytes(&part).len() <= PART_BYTES_MAX);
+            }
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct LoadReport {
     pub retried: u64,
     /// How often one, or a part of one, has waited for what was prepared, before and after the time that counts as well.
     pub waited: u64,
-    /// How many were refused for good.
+    /// How many were refused for good, before and after the time that counts as well.
     pub rejected: u64,
     /// Nanoseconds from the first begin of each that has committed to its outcome.
     pub nanos: Histogram<u64>,
@@ -200,7 +200,7 @@ impl RunningLoad {
                 self.report.retried += counts;
                 self.again.insert((now + pause_before_attempt(made.attempts), id), made);
             }
-            Outcome::Aborted(_) | Outcome::Unknown(_) => self.report.rejected += counts,
+            Outcome::Aborted(_) | Outcome::Unknown(_) => self.report.rejected += 1,
         }
         None
     }
@@ -215,5 +215,34 @@ impl RunningLoad {
 impl fmt::Debug for RunningLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningLoad").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::{Refusal, RefusalReason, SiteId};
+
+    /// One each: while it warms up, while it is measured, and behind that.
+    #[test]
+    fn what_is_refused_counts_at_any_time() {
+        let second = Duration::from_secs(1);
+        let load =
+            Load { description: Vec::new(), width: 1, time: LoadTime { warmup: second, measured: second } };
+        let begin = Instant::now();
+        let mut running = RunningLoad::new(&load, Box::new(Request::default), begin, 0).unwrap();
+        let coordinator = SiteId { instance: 0, worker: 0 };
+        for sequence in 0..3 {
+            let id = DistributedId { coordinator, incarnation: 0, sequence };
+            running.begin_more(begin, |_, _| id);
+            let outcome = match sequence {
+                1 => Outcome::Committed { local: None, remote: Vec::new() },
+                _ => Outcome::Aborted(Refusal::new(RefusalReason::Rejected, "no")),
+            };
+            let now = begin + second * sequence as u32 + second / 2;
+            assert_eq!(running.end(id, outcome, now), None);
+        }
+        let report = running.report(begin + 2 * second, 0).unwrap();
+        assert_eq!((report.committed, report.rejected), (1, 2));
     }
 }
