@@ -95,7 +95,7 @@ impl MeasureOptions {
     /// is for this machine, each size is run as well.
     ///
     /// # Errors
-    /// [`RunError`]; [`RunError::NoMultisite`] where the machine would have multisite transactions, and two instances here have none.
+    /// [`RunError`]; [`RunError::TooFewSites`] where the workload cannot be divided among the machine's cores; [`RunError::NoMultisite`] where the machine would have multisite transactions, and two instances here have none.
     pub fn assess<W: Workload>(
         &self,
         workload: &W,
@@ -106,7 +106,7 @@ impl MeasureOptions {
         let cores = target.topology.cores().len();
         let sites = target.workload.sites_max(cores as u16);
         if cores as u64 > sites {
-            return Err(RunError::TooManyWorkers { sites });
+            return Err(RunError::TooFewSites { sites, cores });
         }
         let costs = self.costs(workload, |what| progress(&format!("measuring {what}")))?;
         let predictions = self.predict(workload, &costs, target)?;
@@ -141,7 +141,8 @@ impl MeasureOptions {
         Ok(predictions)
     }
 
-    /// Returns the throughput of each size.
+    /// Returns the throughput of each size. Where instances cannot have as many workers each, they are run with those that all have, and what is measured
+    /// counts for all workers alike.
     fn measure_all<W: Workload>(
         &self,
         workload: &W,
@@ -149,9 +150,9 @@ impl MeasureOptions {
         mut progress: impl FnMut(&str),
     ) -> Result<Vec<f64>, RunError> {
         let of_size = |size: &Prediction| {
-            let workers = (size.workers / size.instances) as u16;
+            let (workers, scale) = even_workers(size);
             let layout = Layout { instances: size.instances, workers, width: self.width };
-            self.throughput(workload, layout, &mut progress)
+            Ok(self.throughput(workload, layout, &mut progress)? * scale)
         };
         sizes.iter().map(of_size).collect()
     }
@@ -310,6 +311,12 @@ fn costs_of(
         costs.storing.distributed = for_each(multisite.by_width[0] - in_memory - alone, parts.distributed);
     }
     costs
+}
+
+/// Returns how many workers all instances of a size have, and how many times as many there are in all.
+fn even_workers(size: &Prediction) -> (u16, f64) {
+    let each = size.workers / size.instances;
+    (each as u16, size.workers as f64 / (each * size.instances) as f64)
 }
 
 fn temporary_directory() -> Result<TemporaryDirectory, RunError> {

@@ -125,6 +125,13 @@ pub enum RunError {
         /// How many there may be.
         sites: u64,
     },
+    /// The workload cannot be divided among all cores of the machine that is to be advised about.
+    TooFewSites {
+        /// How many rows, or what else is divided, there are.
+        sites: u64,
+        /// How many cores there are.
+        cores: usize,
+    },
     /// A transaction that loads or sums up has failed.
     Refused(String),
     /// No transaction is multisite over two instances, so what others would cost cannot be measured.
@@ -151,6 +158,10 @@ impl fmt::Display for RunError {
                     "there is not enough for so many workers: {sites} of them would each have one; take fewer islands or more rows"
                 )
             }
+            RunError::TooFewSites { sites, cores } => write!(
+                f,
+                "the machine has {cores} cores, and there are only {sites} rows or keys to divide among them: ask about more rows, or record more transactions"
+            ),
             RunError::Refused(message) => write!(f, "an instance cannot be loaded or read: {message}"),
             RunError::NoMultisite => f.write_str(
                 "no transaction has rows at both of two instances, so what those with rows at several of the described machine cost cannot be measured here",

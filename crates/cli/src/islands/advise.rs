@@ -42,8 +42,8 @@ that stands for rows which are always at one instance together, or * for rows at
 the transaction begins. Empty lines and those that begin with # are left out. A program records such a file by
 IslandDatabase::record (docs/recorded-transactions.md).
 
-Each key becomes a row of 250 bytes; instances have as many of them as each other, in the order of keys. Each worker makes
-the transactions that begin at its instance, one after the other.";
+Each key becomes a row of 250 bytes, of which there are no fewer than cores; instances have as many of them as each other,
+in the order of keys. Each worker makes the transactions that begin at its instance, one after the other.";
 
 /// How long messages between two cores are measured.
 const OF_PAIR: Duration = Duration::from_millis(20);
@@ -117,7 +117,8 @@ pub(crate) struct AdviseArguments {
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = seconds_of_run)]
     seconds: f64,
 
-    /// Run each size, and show what is measured beside what was predicted
+    /// Run each size, and show what is measured beside what was predicted; instances that cannot have as many workers each run with
+    /// those that all have, and what they reach counts for all alike
     #[arg(long, conflicts_with = "machine")]
     verify: bool,
 }

@@ -109,6 +109,15 @@ fn nothing_follows_from_a_run_without_a_commit_and_a_longer_one_is_made_first() 
     assert!(throughput_of_slow(SLOW / 2).unwrap() > 0.0);
 }
 
+#[test]
+fn uneven_sizes_are_measured_for_all_of_their_workers() {
+    let of = |workers, instances| even_workers(&Prediction { instances, workers, throughput: 1.0 });
+    assert_eq!(of(8, 2), (4, 1.0));
+    // Two instances with four and three workers.
+    assert_eq!(of(7, 2), (3, 7.0 / 6.0));
+    assert_eq!(of(3, 1), (3, 1.0));
+}
+
 fn assessment(predicted: [f64; 3], measured: Option<[f64; 3]>) -> Assessment {
     let costs = Costs { local: 1.0, sharing: 0.0, part: 0.0, wait: 0.0, storing: Storing::default() };
     let size = |throughput| Prediction { instances: 1, workers: 1, throughput };
