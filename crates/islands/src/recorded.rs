@@ -3,8 +3,9 @@
 //! # Layout
 //! A text with a transaction on each line, as pairs of a letter and a key: `r 17 w 4 w 99` reads what belongs to key 17, and writes what belongs to 4
 //! and 99. A key is a number from 0 to 2^64 - 1 that stands for rows that are always at one instance together. Keys have an order: where an instance
-//! has rows by ranges of their keys, neighbours are likely to be at one instance. `*` stands for rows at every instance. The first key is where the
-//! transaction begins. A key may come several times. Empty lines, and those that begin with `#`, are left out.
+//! has rows by ranges of their keys, neighbours are likely to be at one instance. `r 17-99` reads rows that belong to keys from 17 to 99, wherever
+//! these are. `*` stands for rows at every instance. The first key is where the transaction begins. A key may come several times. Empty lines, and
+//! those that begin with `#`, are left out.
 //!
 //! `docs/recorded-transactions.md` shows how such a file is made and what it is good for.
 
@@ -17,6 +18,8 @@ use std::str::FromStr;
 pub enum PartitionKey {
     /// Those that belong to this key, at one instance.
     One(u64),
+    /// Those that belong to keys from the first one, which is less, to the second one: at each instance that has some of these.
+    Range(u64, u64),
     /// Rows at every instance.
     Everywhere,
 }
@@ -25,6 +28,7 @@ impl fmt::Display for PartitionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PartitionKey::One(key) => key.fmt(f),
+            PartitionKey::Range(first, last) => write!(f, "{first}-{last}"),
             PartitionKey::Everywhere => f.write_str("*"),
         }
     }
@@ -152,9 +156,18 @@ fn accesses(line: &str) -> Result<Vec<RecordedAccess>, String> {
 }
 
 fn key_of(word: &str) -> Result<PartitionKey, String> {
-    match word {
-        "*" => Ok(PartitionKey::Everywhere),
-        _ => word.parse().map(PartitionKey::One).map_err(|_| format!("{word:?} is neither a key nor *")),
+    if word == "*" {
+        return Ok(PartitionKey::Everywhere);
+    }
+    let number = |text: &str| {
+        text.parse::<u64>().map_err(|_| format!("{word:?} is neither a key, nor a range, nor *"))
+    };
+    match word.split_once('-') {
+        None => Ok(PartitionKey::One(number(word)?)),
+        Some((first, last)) => match (number(first)?, number(last)?) {
+            (first, last) if first < last => Ok(PartitionKey::Range(first, last)),
+            _ => Err(format!("the range {word} does not end behind its beginning")),
+        },
     }
 }
 
@@ -165,7 +178,12 @@ mod tests {
     use super::*;
 
     fn access() -> impl Strategy<Value = RecordedAccess> {
-        let key = prop_oneof![any::<u64>().prop_map(PartitionKey::One), Just(PartitionKey::Everywhere)];
+        let range = |(first, last): (u64, u64)| PartitionKey::Range(first.min(last), first.max(last));
+        let key = prop_oneof![
+            any::<u64>().prop_map(PartitionKey::One),
+            any::<(u64, u64)>().prop_filter("it has an end", |(first, last)| first != last).prop_map(range),
+            Just(PartitionKey::Everywhere)
+        ];
         (key, any::<bool>()).prop_map(|(key, writes)| RecordedAccess { key, writes })
     }
 
@@ -190,8 +208,10 @@ mod tests {
         for (text, line, problem) in [
             ("r 1\nq 2", 2, "\"q\" is neither r nor w"),
             ("# one\n\nr 1 w", 3, "no key after the last w"),
-            ("r -1", 1, "\"-1\" is neither a key nor *"),
-            ("w 18446744073709551616", 1, "is neither a key nor *"),
+            ("r -1", 1, "\"-1\" is neither a key, nor a range, nor *"),
+            ("w 18446744073709551616", 1, "is neither a key, nor a range, nor *"),
+            ("r 1-", 1, "\"1-\" is neither a key, nor a range, nor *"),
+            ("r 7-7", 1, "the range 7-7 does not end behind its beginning"),
             ("r 1 2", 1, "\"2\" is neither r nor w"),
         ] {
             let error = text.parse::<RecordedTransactions>().unwrap_err();

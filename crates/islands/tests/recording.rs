@@ -37,6 +37,15 @@ struct Price {
     cents: i64,
 }
 
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "reading")]
+struct Reading {
+    #[row(key)]
+    sensor: u32,
+    #[row(key)]
+    at: u32,
+}
+
 struct Shop {
     db: IslandDatabase,
     orders: IslandTable<Order>,
@@ -119,6 +128,27 @@ fn what_is_at_every_instance_is_recorded_so() {
     let recorded = shop.record(|| shop.db.transact(|tx| shop.customers.insert_many(tx, &many)).unwrap());
     assert_eq!(recorded[0].len(), 1001);
     assert_eq!(recorded[0][1000], everywhere(true)[0]);
+}
+
+#[test]
+fn a_range_of_rows_that_are_placed_by_ranges_is_recorded_as_one() {
+    let shop = shop();
+    let by_ranges: IslandTable<Reading> = shop.db.table(Partitioning::ranges([(500,)])).unwrap();
+    let key = |sensor: u32, at: u32| u64::from(sensor) << 32 | u64::from(at);
+    let recorded = shop.record(|| {
+        shop.db.transact(|tx| by_ranges.range((1, 2)..(700, 3)).count(tx)).unwrap();
+        shop.db.transact(|tx| by_ranges.prefix((7,)).count(tx)).unwrap();
+        shop.db.transact(|tx| by_ranges.range((1, 2)..=(1, 2)).count(tx)).unwrap();
+        shop.db.transact(|tx| by_ranges.range((1, 2)..).count(tx)).unwrap();
+    });
+    let keys: Vec<PartitionKey> = recorded.iter().flatten().map(|access| access.key).collect();
+    let expected = [
+        PartitionKey::Range(key(1, 2), key(700, 3)),
+        PartitionKey::Range(key(7, 0), key(7, u32::MAX)),
+        PartitionKey::One(key(1, 2)),
+        PartitionKey::Everywhere,
+    ];
+    assert_eq!(keys, expected);
 }
 
 /// As with one instance: not instance by instance.

@@ -3,7 +3,7 @@
 //! Each partition key of the file is a row; they are divided among instances in their order, so that each has as many as the others, or one more. A
 //! transaction begins at the instance of its first key. A worker makes those that begin at its instance, one after the other and again from the first
 //! one; where none begin, all of the file. An access to rows everywhere is one to a row at each instance, which one takes turns. What a transaction has
-//! beyond a thousand keys is one such access.
+//! beyond a thousand keys is one such access. Of a range the ends are accessed, and a row at each instance in between, however many there are.
 //!
 //! # What is checked
 //! The first write of a transaction adds to its row what makes all of its writes together count one. So the rows add up to the transactions that
@@ -133,29 +133,60 @@ struct Script {
     transactions: Vec<Vec<Access>>,
 }
 
-/// An access to a row; `None` for one at each instance.
+/// An access to rows.
 #[derive(Copy, Clone, Debug, PartialEq)]
 struct Access {
-    row: Option<u64>,
+    rows: Rows,
     writes: bool,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Rows {
+    One(u64),
+    /// One at each instance between those that have two others.
+    Between(u64, u64),
+    /// One at each instance.
+    Everywhere,
+}
+
+impl Access {
+    /// Returns the row, if it is a certain one.
+    fn row(&self) -> Option<u64> {
+        match self.rows {
+            Rows::One(row) => Some(row),
+            Rows::Between(..) | Rows::Everywhere => None,
+        }
+    }
 }
 
 impl Script {
     fn new(recorded: &RecordedTransactions) -> Self {
-        let one = |access: &RecordedAccess| match access.key {
-            PartitionKey::One(key) => Some(key),
-            PartitionKey::Everywhere => None,
+        let ends = |access: &RecordedAccess| match access.key {
+            PartitionKey::One(key) => vec![key],
+            PartitionKey::Range(first, last) => vec![first, last],
+            PartitionKey::Everywhere => Vec::new(),
         };
-        let mut keys: Vec<u64> = recorded.transactions().iter().flatten().filter_map(one).collect();
+        let mut keys: Vec<u64> = recorded.transactions().iter().flatten().flat_map(ends).collect();
         keys.sort_unstable();
         keys.dedup();
         let row = |key: u64| keys.partition_point(|other| *other < key) as u64;
-        let access = |access: &RecordedAccess| Access { row: one(access).map(row), writes: access.writes };
+        let rows = |key: PartitionKey| match key {
+            PartitionKey::One(key) => vec![Rows::One(row(key))],
+            PartitionKey::Range(first, last) => {
+                let (first, last) = (row(first), row(last));
+                vec![Rows::One(first), Rows::Between(first, last), Rows::One(last)]
+            }
+            PartitionKey::Everywhere => vec![Rows::Everywhere],
+        };
+        let accesses = |access: &RecordedAccess| {
+            let writes = access.writes;
+            rows(access.key).into_iter().map(move |rows| Access { rows, writes })
+        };
         let transaction = |all: &Vec<RecordedAccess>| {
             let (kept, beyond) = all.split_at(all.len().min(KEYS_MAX));
             let writes = beyond.iter().any(|access| access.writes);
-            let everywhere = (!beyond.is_empty()).then_some(Access { row: None, writes });
-            kept.iter().map(access).chain(everywhere).collect()
+            let everywhere = (!beyond.is_empty()).then_some(Access { rows: Rows::Everywhere, writes });
+            kept.iter().flat_map(accesses).chain(everywhere).collect()
         };
         let transactions = recorded.transactions().iter().map(transaction).collect();
         Script { rows: (keys.len() as u64).max(1), transactions }
@@ -165,9 +196,19 @@ impl Script {
         holder(self.rows, row, instances.into()) as u16
     }
 
+    /// Returns the instances that have rows of an access.
+    fn instances_with(&self, rows: Rows, instances: u16) -> std::ops::Range<u16> {
+        let holder = |row| self.holder(row, instances);
+        match rows {
+            Rows::One(row) => holder(row)..holder(row) + 1,
+            Rows::Between(first, last) => holder(first) + 1..holder(last),
+            Rows::Everywhere => 0..instances,
+        }
+    }
+
     /// Returns where a transaction begins.
     fn home(&self, number: usize, instances: u16) -> u16 {
-        let first = self.transactions[number].iter().find_map(|access| access.row);
+        let first = self.transactions[number].iter().find_map(Access::row);
         first.map_or((number % usize::from(instances)) as u16, |row| self.holder(row, instances))
     }
 
@@ -175,10 +216,7 @@ impl Script {
     fn instances_of(&self, number: usize, instances: u16) -> Vec<u16> {
         let mut all: Vec<u16> = Vec::new();
         for access in &self.transactions[number] {
-            match access.row {
-                Some(row) => all.push(self.holder(row, instances)),
-                None => all.extend(0..instances),
-            }
+            all.extend(self.instances_with(access.rows, instances));
         }
         all.push(self.home(number, instances));
         all.sort_unstable();
@@ -223,13 +261,14 @@ impl Script {
     fn parts(&self, number: usize, at: InstanceNumber, replay: Replay) -> BTreeMap<u64, Part> {
         let mut parts: BTreeMap<u64, Vec<(u64, Option<i64>)>> = BTreeMap::new();
         let accesses = &self.transactions[number];
-        let writes = accesses.iter().filter(|access| access.writes && access.row.is_some()).count() as i64;
+        let writes = accesses.iter().filter(|access| access.writes && access.row().is_some()).count() as i64;
         // All of them together count one.
         let mut next = 2 - writes;
-        for Access { row, writes } in accesses {
-            let Some(row) = row else {
+        for access in accesses {
+            let Access { rows, writes } = *access;
+            let Some(row) = access.row() else {
                 let is_asked = |instance: &u16| !replay.is_local() || *instance == at.instance;
-                for instance in (0..at.instances).filter(is_asked) {
+                for instance in self.instances_with(rows, at.instances).filter(is_asked) {
                     let row = self.own_row(number as u64, InstanceNumber { instance, ..at });
                     parts.entry(instance.into()).or_default().push((row, writes.then_some(0)));
                 }
@@ -237,8 +276,8 @@ impl Script {
             };
             let amount = writes.then(|| std::mem::replace(&mut next, 1));
             let (instance, row) = match replay.is_local() {
-                true => (at.instance, self.own_row(*row, at)),
-                false => (self.holder(*row, at.instances), *row),
+                true => (at.instance, self.own_row(row, at)),
+                false => (self.holder(row, at.instances), row),
             };
             parts.entry(instance.into()).or_default().push((row, amount));
         }
@@ -254,7 +293,7 @@ impl Script {
     /// Returns how many of the transactions count: those that write a row.
     fn writing(&self) -> usize {
         let writes =
-            |accesses: &&Vec<Access>| accesses.iter().any(|access| access.writes && access.row.is_some());
+            |accesses: &&Vec<Access>| accesses.iter().any(|access| access.writes && access.row().is_some());
         self.transactions.iter().filter(writes).count()
     }
 }
@@ -427,13 +466,29 @@ mod tests {
     #[test]
     fn rows_have_the_order_of_keys_and_are_divided_evenly() {
         let script = script("w 7 r 18446744073709551615\nr 0 r * r 7\n");
-        let access = |row, writes| Access { row, writes };
+        let access = |rows, writes| Access { rows, writes };
         assert_eq!(script.rows, 3);
-        assert_eq!(script.transactions[0], [access(Some(1), true), access(Some(2), false)]);
+        assert_eq!(script.transactions[0], [access(Rows::One(1), true), access(Rows::One(2), false)]);
         assert_eq!(
             script.transactions[1],
-            [access(Some(0), false), access(None, false), access(Some(1), false)]
+            [access(Rows::One(0), false), access(Rows::Everywhere, false), access(Rows::One(1), false)]
         );
+    }
+
+    #[test]
+    fn a_range_is_at_all_instances_from_its_first_key_to_its_last_one() {
+        let script = script("r 20-40\nw 10\nw 50 w 60\nr 30-40\n");
+        assert_eq!(script.rows, 6);
+        for (instances, long, short) in
+            [(1, vec![0], vec![0]), (3, vec![0, 1], vec![1]), (6, vec![1, 2, 3], vec![2, 3])]
+        {
+            assert_eq!(script.instances_of(0, instances), long);
+            assert_eq!(script.instances_of(3, instances), short);
+            let number = InstanceNumber { instance: script.home(0, instances), instances };
+            let parts = script.parts(0, number, Replay::All);
+            assert!(parts.keys().copied().eq(long.into_iter().map(u64::from)), "{instances}");
+            assert_eq!(script.parts(0, number, Replay::Local).len(), 1);
+        }
     }
 
     #[test]
@@ -442,7 +497,7 @@ mod tests {
             (0..5000).map(|key| format!("{} {key} ", if key < 4000 { 'r' } else { 'w' })).collect();
         let script = script(&format!("{text}\n{}\n", "w 18446744073709551615 ".repeat(KEYS_MAX)));
         assert_eq!(script.transactions[0].len(), KEYS_MAX + 1);
-        assert_eq!(script.transactions[0][KEYS_MAX], Access { row: None, writes: true });
+        assert_eq!(script.transactions[0][KEYS_MAX], Access { rows: Rows::Everywhere, writes: true });
         assert_eq!(script.transactions[1].len(), KEYS_MAX);
         let number = InstanceNumber { instance: 0, instances: 2 };
         for transaction in [0, 1] {

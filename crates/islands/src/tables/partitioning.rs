@@ -187,24 +187,25 @@ impl AnyPartitioning {
         }
     }
 
-    /// Returns the partition keys that stand for a range of the primary key, or of an index: of a range without gaps, those of its ends.
-    pub(super) fn partition_keys_of(&self, parts: &[KeyPart], range: &Range) -> Vec<PartitionKey> {
+    /// Returns the partition key that stands for a range of the primary key, or of an index; `None` if every instance has its rows.
+    pub(super) fn partition_key_of_range(&self, parts: &[KeyPart], range: &Range) -> Option<PartitionKey> {
         let (low, high) = (key_of(&range.low), key_of(&range.high));
-        match (self, low, high) {
-            (AnyPartitioning::Replicated, ..) => Vec::new(),
+        Some(match (self, low, high) {
+            (AnyPartitioning::Replicated, ..) => return None,
             (AnyPartitioning::Ranges { .. }, Some(low), Some(high)) if range.index.is_none() => {
-                let last = if range.of_prefixes { 0xff } else { 0 };
-                vec![PartitionKey::One(first_bytes(low, 0)), PartitionKey::One(first_bytes(high, last))]
+                let rest = if range.of_prefixes { 0xff } else { 0 };
+                let (low, high) = (first_bytes(low, 0), first_bytes(high, rest));
+                if low < high { PartitionKey::Range(low, high) } else { PartitionKey::One(low) }
             }
             (AnyPartitioning::Hash { columns }, Some(low), Some(high)) if range.index.is_none() => {
                 let first = |key| first_columns(&parts[..usize::from(*columns)], key);
                 match (first(low), first(high)) {
-                    (Some(low), Some(high)) if low == high => vec![PartitionKey::One(hash64(low))],
-                    _ => vec![PartitionKey::Everywhere],
+                    (Some(low), Some(high)) if low == high => PartitionKey::One(hash64(low)),
+                    _ => PartitionKey::Everywhere,
                 }
             }
-            _ => vec![PartitionKey::Everywhere],
-        }
+            _ => PartitionKey::Everywhere,
+        })
     }
 }
 
@@ -323,10 +324,11 @@ mod tests {
                 is_reverse: false,
                 limit: 1,
             };
-            let of_ends = [&a, &b].map(|end| PartitionKey::One(key(&ranges, end)));
-            prop_assert_eq!(ranges.any.partition_keys_of(<(u8, u32)>::PARTS, &range(&a, &b)), of_ends);
+            let [first, last] = [&a, &b].map(|end| key(&ranges, end));
+            let of_range = if first < last { PartitionKey::Range(first, last) } else { PartitionKey::One(first) };
+            prop_assert_eq!(ranges.any.partition_key_of_range(<(u8, u32)>::PARTS, &range(&a, &b)), Some(of_range));
             let of_hash = if a.0 == b.0 { PartitionKey::One(key(&hashed, &a)) } else { PartitionKey::Everywhere };
-            prop_assert_eq!(hashed.any.partition_keys_of(<(u8, u32)>::PARTS, &range(&a, &b)), [of_hash]);
+            prop_assert_eq!(hashed.any.partition_key_of_range(<(u8, u32)>::PARTS, &range(&a, &b)), Some(of_hash));
         }
 
         #[test]

@@ -66,10 +66,11 @@ impl IslandDatabase {
     ///
     /// Of each transaction the file has a line with the partition keys of its rows, such as `r 17 w 4`; see [`RecordedTransactions`]. Where a table
     /// is placed by a hash, a key is the hash of the columns that place a row, as 64 bits, so rows of several tables that are at one instance
-    /// together have one key; where it is placed by ranges, a key is the first eight bytes of the row's primary key. A range has the keys of both
-    /// ends where rows are placed by ranges; otherwise it counts as rows at every instance, unless its rows are placed together. Keys of a
-    /// transaction beyond a thousand count so as well. Reads of replicated rows are left out, as are transactions without other rows, and what
-    /// [`read`](Self::read) and the [instances](Self::islands) themselves read.
+    /// together have one key; where it is placed by ranges, a key is the first eight bytes of the row's primary key, so rows whose keys begin with the
+    /// same ones count as rows at one instance together. Where rows are placed by ranges, a range between two keys is recorded as such; otherwise a range
+    /// counts as rows at every instance, unless its rows are placed together. Keys of a transaction beyond a thousand count so as well. Reads of
+    /// replicated rows are left out, as are transactions without other rows, and what [`read`](Self::read) and the [instances](Self::islands)
+    /// themselves read.
     ///
     /// [`RecordedTransactions`]: crate::RecordedTransactions
     ///

@@ -101,8 +101,9 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     fn record(&self, tx: &mut impl IslandRead) {
         let (partitioning, _) = self.table.partitioning();
         let Some(accesses) = tx.recorded() else { return };
-        let keys = partitioning.partition_keys_of(T::Key::PARTS, &self.range);
-        keys.into_iter().for_each(|key| accesses.add(key, false));
+        if let Some(key) = partitioning.partition_key_of_range(T::Key::PARTS, &self.range) {
+            accesses.add(key, false);
+        }
     }
 
     /// Returns the first and the last instance that is asked.
