@@ -25,6 +25,8 @@ mod refusal;
 pub mod report;
 pub mod stock;
 mod systems;
+#[cfg(test)]
+mod tests;
 pub mod tpcb;
 pub mod tpcc;
 pub mod tpcc_hybrid;

@@ -1,15 +1,13 @@
 //! Runs on small tables.
 
-use std::time::Duration;
-
 use ensilo::Engine;
 use ensilo::Silo;
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 
 use super::{StockOptions, StockTable, WritePercent};
-use crate::database::DatabaseOptions;
-use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use crate::driver::{Aborts, Interrupt, Session, View, Workload};
+use crate::tests::{assert_hold, check, database_with_retries, failed, run_for};
 
 fn small(reads: u16, percent: f64) -> StockOptions {
     let write_percent = WritePercent::new(percent).unwrap();
@@ -17,41 +15,20 @@ fn small(reads: u16, percent: f64) -> StockOptions {
 }
 
 fn loaded<E: Engine>(options: StockOptions, retries: Option<u32>) -> StockTable<E> {
-    let database = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        retries,
-        ..DatabaseOptions::default()
-    };
-    let database = database.open(None).unwrap();
-    StockTable::load(options, database, &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn run_for<E: Engine>(table: &StockTable<E>) -> RunResult {
-    let options = RunOptions {
-        workers: table.options.workers,
-        warmup: Duration::from_millis(10),
-        measured: Duration::from_millis(100),
-        pin: false,
-    };
-    run(table, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn check<E: Engine>(table: &StockTable<E>) -> Vec<Check> {
-    table.check(&mut View::silent(), &Interrupt::new()).unwrap()
+    StockTable::load(options, database_with_retries(retries), &mut View::silent(), &Interrupt::new()).unwrap()
 }
 
 fn assert_no_update_is_lost<E: Engine>() {
     for (reads, percent) in [(10, 100.0), (300, 1.0)] {
         for retries in [None, Some(0)] {
             let table = loaded::<E>(small(reads, percent), retries);
-            assert!(run_for(&table).measurements.committed() > 0);
+            assert!(run_for(&table, table.options.workers, 100).measurements.committed() > 0);
             let checks = check(&table);
             assert_eq!(
                 checks.iter().map(|check| check.name).collect::<Vec<_>>(),
                 ["row_count", "update_sum"]
             );
-            assert!(checks.iter().all(Check::passed), "{checks:?}");
+            assert_hold(&checks);
         }
     }
 }
@@ -83,7 +60,5 @@ fn an_update_that_nobody_made_is_noticed() {
             table.stocks.update(tx, (1, 1), |row: &mut super::session::OrderCount| row.s_order_cnt += 1)
         })
         .unwrap();
-    let failed: Vec<_> =
-        check(&table).into_iter().filter(|check| !check.passed()).map(|check| check.name).collect();
-    assert_eq!(failed, ["update_sum"]);
+    assert_eq!(failed(&table), ["update_sum"]);
 }

@@ -1,43 +1,20 @@
 //! Runs on small banks.
 
-use std::time::Duration;
-
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::{Engine, Silo};
 
 use super::schema::{Account, AccountBalance, BranchBalance, FILLER, ROW_FILLER_BYTES, TellerBalance};
 use super::{Tpcb, TpcbOptions};
-use crate::database::DatabaseOptions;
-use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use crate::driver::{Aborts, Interrupt, Session, View, Workload};
+use crate::tests::{assert_hold, check, database_with_retries, failed, run_for};
 
 fn small(branches: u64) -> TpcbOptions {
     TpcbOptions { branches, accounts: 700, ..TpcbOptions::new(3) }
 }
 
 fn loaded<E: Engine>(options: TpcbOptions, retries: Option<u32>) -> Tpcb<E> {
-    let database = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        retries,
-        ..DatabaseOptions::default()
-    };
-    let database = database.open(None).unwrap();
-    Tpcb::load(options, database, &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn run_for<E: Engine>(bank: &Tpcb<E>) -> RunResult {
-    let options = RunOptions {
-        workers: bank.options.workers,
-        warmup: Duration::from_millis(10),
-        measured: Duration::from_millis(100),
-        pin: false,
-    };
-    run(bank, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn check<E: Engine>(bank: &Tpcb<E>) -> Vec<Check> {
-    bank.check(&mut View::silent(), &Interrupt::new()).unwrap()
+    Tpcb::load(options, database_with_retries(retries), &mut View::silent(), &Interrupt::new()).unwrap()
 }
 
 const CHECKS: [&str; 6] =
@@ -46,10 +23,10 @@ const CHECKS: [&str; 6] =
 fn assert_all_sums_agree<E: Engine>() {
     for (branches, retries) in [(1, None), (1, Some(0)), (3, None)] {
         let bank = loaded::<E>(small(branches), retries);
-        assert!(run_for(&bank).measurements.committed() > 0);
+        assert!(run_for(&bank, bank.options.workers, 100).measurements.committed() > 0);
         let checks = check(&bank);
         assert_eq!(checks.iter().map(|check| check.name).collect::<Vec<_>>(), CHECKS);
-        assert!(checks.iter().all(Check::passed), "{branches} branches, {retries:?}: {checks:?}");
+        assert_hold(&checks);
     }
 }
 
@@ -73,10 +50,6 @@ fn the_history_shows_what_was_committed() {
     assert_eq!(failed(&bank), ["history_count"]);
     session.finish();
     assert_eq!(failed(&bank), [""; 0]);
-}
-
-fn failed<E: Engine>(bank: &Tpcb<E>) -> Vec<&'static str> {
-    check(bank).into_iter().filter(|check| !check.passed()).map(|check| check.name).collect()
 }
 
 #[test]

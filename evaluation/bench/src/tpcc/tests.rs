@@ -5,24 +5,10 @@ mod effects;
 mod runs;
 mod violations;
 
-use std::time::Duration;
-
 use super::loaded::Tpcc;
 use super::options::{Scale, TpccOptions};
-use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
-use ensilo::Engine;
-use ensilo::generic::Database;
-
-/// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database<E: Engine>() -> Database<E> {
-    let options = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        ..DatabaseOptions::default()
-    };
-    options.open(None).unwrap()
-}
+use crate::tests::database;
 
 /// A database of the specification's shape and a fraction of its size.
 pub(super) fn small(warehouses: u16, workers: usize) -> TpccOptions {

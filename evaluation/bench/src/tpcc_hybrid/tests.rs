@@ -1,7 +1,5 @@
 //! CH-Q2* on small databases, alone and beside TPC-C.
 
-use std::time::Duration;
-
 use ensilo::ermia::{Ermia, SnapshotIsolation};
 use ensilo::two_phase_locking::TwoPhaseLocking;
 use ensilo::{Engine, Silo};
@@ -10,8 +8,9 @@ use super::options::{CH_Q2, DEFAULT_MIX, HybridOptions, SupplierPercent, parse_m
 use super::query::{Quantity, Query, QueryScratch, RESTOCKED, THRESHOLD};
 use super::schema::NATIONS;
 use super::workload::TpccHybrid;
-use crate::database::{self, DatabaseOptions};
-use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use crate::database;
+use crate::driver::{Aborts, Interrupt, Session, View, Workload};
+use crate::tests::{assert_hold, check, database_with_retries, failed, run_for};
 use crate::tpcc::{Arrangement, Scale, TpccOptions};
 
 const SUPPLIERS: u32 = 100;
@@ -24,32 +23,7 @@ fn small(mix: &str, percent: u8, workers: usize) -> HybridOptions {
 }
 
 fn loaded<E: Engine>(options: HybridOptions, retries: Option<u32>) -> TpccHybrid<E> {
-    let database = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        retries,
-        ..DatabaseOptions::default()
-    };
-    let database = database.open(None).unwrap();
-    TpccHybrid::load(options, database, &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn run_for<E: Engine>(workload: &TpccHybrid<E>) -> RunResult {
-    let options = RunOptions {
-        workers: workload.options.tpcc.workers,
-        warmup: Duration::ZERO,
-        measured: Duration::from_millis(300),
-        pin: false,
-    };
-    run(workload, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn check<E: Engine>(workload: &TpccHybrid<E>) -> Vec<Check> {
-    workload.check(&mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-fn failed<E: Engine>(workload: &TpccHybrid<E>) -> Vec<&'static str> {
-    check(workload).iter().filter(|check| !check.passed()).map(|check| check.name).collect()
+    TpccHybrid::load(options, database_with_retries(retries), &mut View::silent(), &Interrupt::new()).unwrap()
 }
 
 /// The quantities of all stocks, with their keys.
@@ -61,13 +35,12 @@ fn quantities<E: Engine>(workload: &TpccHybrid<E>) -> Vec<((u16, u32), i16)> {
 
 fn run_all_types<E: Engine>(retries: Option<u32>) {
     let workload = loaded::<E>(small(DEFAULT_MIX, 20, 3), retries);
-    let result = run_for(&workload);
+    let result = run_for(&workload, workload.options.tpcc.workers, 300);
     for (name, of_type) in workload.transaction_types().iter().zip(result.measurements.types()) {
         assert!(of_type.committed > 0, "no {name} committed");
     }
     let checks = check(&workload);
-    assert!(checks.iter().all(Check::passed), "{checks:?}");
-    assert!(checks.iter().all(|check| check.examined > 0), "{checks:?}");
+    assert_hold(&checks);
     assert_eq!(checks.len(), 12 + 3);
 }
 
@@ -175,10 +148,10 @@ fn a_supplier_that_is_missing_is_noticed() {
 fn a_database_that_is_opened_again_is_checked_without_what_the_sessions_counted() {
     let options = small(DEFAULT_MIX, 20, 1);
     let workload = loaded::<Silo>(options.clone(), None);
-    run_for(&workload);
+    run_for(&workload, workload.options.tpcc.workers, 300);
     let again = TpccHybrid::open(options, workload.tpcc.database.clone()).unwrap();
     database::make_fresh_snapshot(&again.tpcc.database).unwrap();
     let checks = check(&again);
-    assert!(checks.iter().all(Check::passed), "{checks:?}");
+    assert_hold(&checks);
     assert_eq!((checks.len(), again.count_effects().unwrap().len()), (14, 6));
 }

@@ -7,22 +7,11 @@ mod violations;
 use std::time::Duration;
 
 use ensilo::Engine;
-use ensilo::generic::Database;
 
 use super::loaded::Tpce;
 use super::options::TpceOptions;
-use crate::database::DatabaseOptions;
 use crate::driver::{Interrupt, View};
-
-/// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database<E: Engine>() -> Database<E> {
-    let options = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        ..DatabaseOptions::default()
-    };
-    options.open(None).unwrap()
-}
+use crate::tests::database;
 
 /// A fraction of a database, of the specification's shape: 2 000 trades.
 fn reduced(options: TpceOptions) -> TpceOptions {

@@ -1,24 +1,11 @@
 //! YCSB on small databases.
 
-use std::time::Duration;
-
 use super::*;
-use crate::database::DatabaseOptions;
-use crate::driver::{Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run};
+use crate::driver::{Aborts, Check, Interrupt, RunResult, Session, View, Workload};
+use crate::tests::{assert_hold, check, database, run_for};
 use ensilo::Engine;
-use ensilo::generic::Database;
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, Silo, Simple};
 use ensilo_baselines::KeyValue;
-
-/// A database with epochs short enough that snapshots are fresh within milliseconds.
-fn database<E: Engine>() -> Database<E> {
-    let options = DatabaseOptions {
-        epoch_interval: Some(Duration::from_millis(1)),
-        epochs_per_snapshot: Some(4),
-        ..DatabaseOptions::default()
-    };
-    options.open(None).unwrap()
-}
 
 fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     run_and_check_on::<Silo>(options)
@@ -27,14 +14,8 @@ fn run_and_check(options: YcsbOptions) -> (RunResult, Vec<Check>) {
 fn run_and_check_on<E: Engine>(options: YcsbOptions) -> (RunResult, Vec<Check>) {
     let workers = options.workers;
     let ycsb = Ycsb::<E>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
-    let run_options = RunOptions {
-        workers,
-        warmup: Duration::from_millis(10),
-        measured: Duration::from_millis(80),
-        pin: false,
-    };
-    let result = run(&ycsb, &run_options, "run", &mut View::silent(), &Interrupt::new()).unwrap();
-    let checks = ycsb.check(&mut View::silent(), &Interrupt::new()).unwrap();
+    let result = run_for(&ycsb, workers, 80);
+    let checks = check(&ycsb);
     (result, checks)
 }
 
@@ -63,10 +44,7 @@ fn assert_passed(options: YcsbOptions) -> RunResult {
     let told = format!("{options:?}");
     let (result, checks) = run_and_check(options);
     assert!(result.measurements.committed() > 0, "{told}");
-    for check in &checks {
-        assert!(check.passed(), "{told}: {} {:?}", check.name, check.examples);
-        assert!(check.examined > 0, "{told}: {} examined nothing", check.name);
-    }
+    assert_hold(&checks);
     result
 }
 
@@ -103,7 +81,7 @@ fn contended_counters_add_up() {
             checks.iter().map(|check| check.name).collect::<Vec<_>>(),
             ["record_count", "record_contents", "counter_sum"]
         );
-        assert!(checks.iter().all(Check::passed), "{checks:?}");
+        assert_hold(&checks);
     }
 }
 
@@ -112,7 +90,7 @@ fn checks_passed<E: Engine>(workers: usize) -> Vec<&'static str> {
     let options = YcsbOptions { records: 20, workers, ..small("read=30,rmw=60,insert=10") };
     let (result, checks) = run_and_check_on::<E>(options);
     assert!(result.measurements.committed() > 0);
-    assert!(checks.iter().all(Check::passed), "{checks:?}");
+    assert_hold(&checks);
     checks.iter().map(|check| check.name).collect()
 }
 

@@ -10,10 +10,11 @@ use super::super::arrangement::{Arrangement, FastIds, LockedPartitions, Split, W
 use super::super::loaded::TpccOf;
 use super::super::options::{ReadOnly, TpccOptions, parse_mix};
 use super::super::schema::Stock;
-use super::runs::{assert_consistent, assert_hold, check, run_for};
-use super::{database, small};
+use super::runs::assert_consistent;
+use super::small;
 use crate::driver::{AbortKind, Aborts, Interrupt, Session, View, Workload};
 use crate::mix::Share;
+use crate::tests::{assert_hold, check, database, run_for};
 
 /// A database of the arrangement, loaded, with a quarter of the items remote.
 fn loaded<A: Arrangement>(options: TpccOptions) -> TpccOf<A> {
@@ -26,7 +27,7 @@ fn loaded<A: Arrangement>(options: TpccOptions) -> TpccOf<A> {
 /// Runs all types by several workers on few warehouses; every type commits and some new-orders are rolled back.
 fn run_all_types<A: Arrangement>(options: TpccOptions) -> TpccOf<A> {
     let tpcc = loaded::<A>(options);
-    let result = run_for(&tpcc, 300);
+    let result = run_for(&tpcc, tpcc.options.workers, 300);
     for (name, of_type) in tpcc.transaction_types().iter().zip(result.measurements.types()) {
         assert!(of_type.committed > 0, "no {name} committed");
     }
@@ -72,7 +73,7 @@ fn partitions_under_their_locks_leave_the_database_consistent() {
         let tpcc =
             run_all_types::<LockedPartitions>(TpccOptions { partitions: Some(partitions), ..small(3, 4) });
         assert_consistent(&check(&tpcc));
-        let aborts = run_for(&tpcc, 100).measurements.aborts();
+        let aborts = run_for(&tpcc, tpcc.options.workers, 100).measurements.aborts();
         assert_eq!(aborts.total(), aborts.of(AbortKind::Rollback), "nothing but planned rollbacks aborts");
     }
 }
@@ -112,7 +113,7 @@ fn partitions_without_their_locks_do_not() {
         // Payments alone: two that meet in a warehouse lose the amount of one.
         let mix = parse_mix("payment=100").unwrap();
         let tpcc = loaded::<Unlocked>(TpccOptions { mix, ..small(1, 4) });
-        run_for(&tpcc, 100);
+        run_for(&tpcc, tpcc.options.workers, 100);
         check(&tpcc).iter().any(|check| !check.passed())
     });
     assert!(is_noticed, "not in {RUNS_MAX} runs");

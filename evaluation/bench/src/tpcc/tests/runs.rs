@@ -1,40 +1,15 @@
 //! Loads and whole runs.
 
-use std::time::Duration;
-
 use super::super::arrangement::Arrangement;
 use super::super::consistency;
-use super::super::loaded::TpccOf;
 use super::super::options::{DISTRICTS, ReadOnly, TpccOptions, WarehouseChoice};
 use super::{loaded, small};
-use crate::driver::{
-    AbortKind, Aborts, Check, Interrupt, RunOptions, RunResult, Session, View, Workload, run,
-};
+use crate::driver::{AbortKind, Aborts, Check, Session, Workload};
+use crate::tests::{assert_hold, check, run_for};
 
 pub(super) fn assert_consistent(checks: &[Check]) {
     assert_hold(checks);
     assert_eq!(checks.len(), 12);
-}
-
-pub(super) fn assert_hold(checks: &[Check]) {
-    for check in checks {
-        assert!(check.passed(), "{} {}: {:?}", check.name, check.condition, check.examples);
-        assert!(check.examined > 0, "{} examined nothing", check.name);
-    }
-}
-
-pub(super) fn run_for<A: Arrangement>(tpcc: &TpccOf<A>, milliseconds: u64) -> RunResult {
-    let options = RunOptions {
-        workers: tpcc.options.workers,
-        warmup: Duration::ZERO,
-        measured: Duration::from_millis(milliseconds),
-        pin: false,
-    };
-    run(tpcc, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
-}
-
-pub(super) fn check<A: Arrangement>(tpcc: &TpccOf<A>) -> Vec<Check> {
-    tpcc.check(&mut View::silent(), &Interrupt::new()).unwrap()
 }
 
 #[test]
@@ -72,7 +47,7 @@ fn a_seed_loads_the_same_database_with_any_number_of_workers() {
 #[test]
 fn a_run_of_all_types_leaves_the_database_consistent() {
     let tpcc = loaded(small(2, 2));
-    let result = run_for(&tpcc, 400);
+    let result = run_for(&tpcc, tpcc.options.workers, 400);
     for (name, of_type) in tpcc.transaction_types().iter().zip(result.measurements.types()) {
         assert!(of_type.committed > 0, "no {name} committed");
     }
@@ -102,7 +77,7 @@ fn contended_runs_leave_the_database_consistent() {
         (ReadOnly::Snapshot, WarehouseChoice::EightyTwenty),
     ] {
         let tpcc = loaded(TpccOptions { read_only, warehouse_choice, ..small(1, 4) });
-        run_for(&tpcc, 250);
+        run_for(&tpcc, tpcc.options.workers, 250);
         assert_consistent(&check(&tpcc));
     }
 }
@@ -111,7 +86,7 @@ fn contended_runs_leave_the_database_consistent() {
 fn snapshots_are_consistent_while_others_write() {
     let tpcc = loaded(small(2, 2));
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| run_for(&tpcc, 400));
+        let running = scope.spawn(|| run_for(&tpcc, tpcc.options.workers, 400));
         while !running.is_finished() {
             assert_consistent(&tpcc.database.read_stale(|tx| consistency::check_in(&tpcc, tx)).unwrap());
         }

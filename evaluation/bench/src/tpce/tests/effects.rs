@@ -27,10 +27,10 @@ use super::super::trade_order::{RolledBack, SecurityName, TradeOrderInput};
 use super::super::trade_result::TradeResultInput;
 use super::super::trade_status::TradeStatusInput;
 use super::super::trade_update::TradeUpdateInput;
-use super::runs::{assert_consistent, check};
 use super::{loaded, reduced, small};
 use crate::driver::{Aborts, Session, Workload};
 use crate::random::Random;
+use crate::tests::{assert_hold, check};
 
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 /// A number that no loaded trade has.
@@ -92,7 +92,7 @@ fn an_order_at_the_market_is_submitted_and_its_result_settles_it() {
             Ok(())
         })
         .unwrap();
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn sales_take_holdings_by_both_orders_and_go_short() {
         let result = TradeResultInput { trade: number, price: Money::from_int(22), now: NOW };
         tpce.database.transact(|tx| result.run(&tpce.tables, tx)).unwrap();
     }
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn an_order_with_a_limit_waits_until_a_feed_has_its_price() {
     assert_eq!(state(), (submitted(), false));
     let last = tpce.database.transact(|tx| tables.last_trades.get(tx, symbol)).unwrap().unwrap();
     assert_eq!((last.lt_price, last.lt_vol), (Money::from_int(20), 200));
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn cleanup_cancels_what_an_earlier_run_has_left() {
         assert_eq!(trade.t_st_id, canceled());
     }
     assert_eq!(tpce.database.transact(|tx| tpce.tables.trade_requests.scan().count(tx)).unwrap(), 0);
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn updates_change_one_column_and_change_it_back() {
         update();
         assert_eq!(rows(), before);
     }
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn maintenance_changes_every_table_in_turn() {
             tpce.database.transact(|tx| input.run(&tpce.tables, tx)).unwrap();
         }
     }
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }
 
 #[test]
@@ -334,5 +334,5 @@ fn the_database_shows_the_effects_of_what_was_committed() {
     assert!([TRADE_ORDER, TRADE_RESULT, ASSET_EVAL].iter().all(|&at| expected[at] > 0), "{expected:?}");
     assert_eq!(tpce.count_effects().unwrap(), expected);
     session.finish();
-    assert_consistent(&check(&tpce));
+    assert_hold(&check(&tpce));
 }

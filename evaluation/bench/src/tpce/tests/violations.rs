@@ -12,8 +12,8 @@ use super::super::schema::{
     Settlement, Trade, TradeRequest,
 };
 use super::super::tables::Tables;
-use super::runs::check;
 use super::{loaded, reduced};
+use crate::tests::check;
 
 const CENT: Money = Money::from_scaled(1);
 
