@@ -26,6 +26,7 @@ use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 pub use self::backup::IslandsBackup;
+use self::backup::create_directories;
 pub(crate) use self::backup::{Unfinished, remove_copies};
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
@@ -138,6 +139,8 @@ impl IslandsOptions {
         let record = self.open_record()?;
         self.directory.as_deref().map_or(Ok(()), roster::check).map_err(InstanceError::Io)?;
         let instances = self.instances(record.as_ref())?;
+        // A database makes its own directory, and not the one above.
+        self.directory.as_deref().map_or(Ok(()), create_directories).map_err(InstanceError::Io)?;
         let record = record.map(|record| Arc::new(Mutex::new(record)));
         let running = match self.command.take() {
             Some(command) => {

@@ -186,9 +186,10 @@ impl Unfinished {
 }
 
 /// Makes a directory and those above it that are missing, and stores that they are there.
-fn create_directories(directory: &Path) -> io::Result<()> {
+pub(super) fn create_directories(directory: &Path) -> io::Result<()> {
+    let directory = std::path::absolute(directory)?;
     let made: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
-    std::fs::create_dir_all(directory)?;
+    std::fs::create_dir_all(&directory)?;
     made.into_iter().filter_map(Path::parent).try_for_each(|above| File::open(above)?.sync_all())
 }
 
