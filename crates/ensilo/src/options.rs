@@ -209,9 +209,19 @@ impl Options {
         self
     }
 
-    /// Sets the length of a log file in bytes, from 1 MiB to 16 GiB, by default 64 MiB. The space is
-    /// allocated when the file is begun. The log goes on in the next file when seven eighths are used, and
-    /// makes a file longer only if the next one is not ready.
+    /// Sets the full length of a log file in bytes, from 1 MiB to 16 GiB, by default 64 MiB. In each log directory
+    /// one file is written and the next one lies ready, so that no commit waits for it. The space of both is
+    /// allocated when they are made. The log goes on in the next file when seven eighths are used, and makes a file
+    /// longer only if the next one is not ready.
+    ///
+    /// An opening begins with files of 1 MiB, so that an empty database takes little more than 2 MiB on the disk. Each
+    /// further file is twice as long as the log that was written before it, up to the full length: with the default,
+    /// about the seventh file has it. What counts is the log since the last checkpoint began, or the one between the
+    /// last two if that is longer: where little is logged between checkpoints, files are short again.
+    ///
+    /// This option bounds one file. How much log there is altogether follows from the checkpoints, each of which
+    /// frees the files of the log before it: at most about twice
+    /// [`Options::checkpoint_log_bytes`], and what is logged while a checkpoint takes longer than that.
     pub fn log_file_bytes(mut self, bytes: u64) -> Self {
         self.durable.log_file_bytes = bytes;
         self
@@ -262,7 +272,9 @@ impl Options {
     }
 
     /// Sets after how many bytes of log since the beginning of the last checkpoint the next one begins: by
-    /// default 4 GiB, at least 1 MiB.
+    /// default 4 GiB, at least 1 MiB. Once a checkpoint is complete, the log files from before it began are removed,
+    /// so that this bounds what the log takes on the disk: at most about twice as much, as long as checkpoints are
+    /// written as fast as the log grows.
     pub fn checkpoint_log_bytes(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.log_bytes = bytes;
         self

@@ -180,7 +180,7 @@ fn start(directory: &Path, epochs: &Arc<Epochs>, arguments: &Arguments) -> Arc<L
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let directories = vec![directory.join("log"); arguments.loggers];
     let first = epochs.global_epoch();
-    let file_bytes = arguments.log.file_bytes;
+    let file_bytes = arguments.log.first_file_bytes();
     let (database, opening) = (DatabaseId::random(), OpeningId::random());
     let files = NewGeneration::create(&*disk, database, opening, 1, first, &directories, file_bytes).unwrap();
     Log::start(disk, files, Arc::clone(epochs), &arguments.log).unwrap()

@@ -31,6 +31,7 @@ mod clock;
 mod core;
 mod durable;
 mod error;
+mod file_length;
 mod files;
 mod foreign;
 mod leader;

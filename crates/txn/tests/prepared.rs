@@ -435,7 +435,8 @@ fn start_log(engine: &Silo, disk: &Arc<SimulatedDisk>) -> Arc<Log> {
     let first = engine.epochs().global_epoch();
     let directories = [Path::new("/log").to_path_buf()];
     let (database, opening) = (DatabaseId(7), OpeningId(8));
-    let files = NewGeneration::create(&*disk, database, opening, 1, first, &directories, options.file_bytes);
+    let files =
+        NewGeneration::create(&*disk, database, opening, 1, first, &directories, options.first_file_bytes());
     let log = Log::start(disk, files.unwrap(), Arc::clone(engine.epochs()), &options).unwrap();
     engine.start_log(Arc::clone(&log));
     log

@@ -14,6 +14,7 @@
 //!
 //! Nothing before the last step changes what the files mean: after a crash in between, opening begins anew.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -22,7 +23,8 @@ use ensilo_disk::Disk;
 use ensilo_engine::{ColdPlace, Engine, EngineOptions, Fault, Replayer};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 use ensilo_log::{
-    EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError, ReplayError,
+    DatabaseFiles, EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError,
+    ReplayError,
 };
 
 use super::checkpointer::Checkpointer;
@@ -190,17 +192,17 @@ fn begin_generation<E: Engine>(
         named => named.to_vec(),
     };
     let epochs = shared.engine.epochs();
+    let log_options = log_options(&shared.options);
     let generation = GenerationOptions {
         directories: directories.clone(),
-        file_bytes: options.log_file_bytes,
+        file_bytes: log_options.first_file_bytes(),
         first_epoch: epochs.global_epoch(),
     };
     let (generation, files) = found.next_generation(&generation).map_err(Error::from_open)?;
     let covered = files.manifest().checkpoint.as_ref().map_or(Epoch::new(0), |entry| entry.begin_epoch);
-    let log = Log::start(disk, generation, Arc::clone(epochs), &log_options(&shared.options))
-        .map_err(Error::from_log)?;
+    let log = Log::start(disk, generation, Arc::clone(epochs), &log_options).map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
-    let backlog = LogBacklog::found(&options.checkpoint, files.manifest().earlier.len(), &recovery);
+    let backlog = LogBacklog::found(&options.checkpoint, earlier_logs(&files), &recovery);
     let hook = shared.options.on_event.clone();
     let load = Arc::clone(&shared.loading.state);
     let checkpointer =
@@ -224,6 +226,13 @@ fn begin_generation<E: Engine>(
         backlog,
         recovery,
     })
+}
+
+/// Returns how many loggers of earlier openings have left files that are still needed, however many each has.
+fn earlier_logs(files: &DatabaseFiles) -> usize {
+    let logs: BTreeSet<_> =
+        files.manifest().earlier.iter().map(|file| (file.name.generation, file.name.logger)).collect();
+    logs.len()
 }
 
 fn log_options(options: &Options) -> LogOptions {

@@ -3,7 +3,7 @@
 //! - By time and by growth of the log: see
 //!   [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
 //!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
-//! - Soon after an opening that found a long log, or many log files, and when that database is closed before:
+//! - Soon after an opening that found a long log, or the logs of many openings, and when that database is closed before:
 //!   see [`LogBacklog`].
 //! - When a disk of the database or of its log is nearly full, so that the log may soon have no room, or no
 //!   checkpoint may have: a checkpoint frees log.
@@ -57,7 +57,7 @@ impl Room {
     }
 }
 
-/// How long the log is that an opening has found: many files that short openings have left, or much to replay
+/// How long the log is that an opening has found: the files of many short openings, or much to replay
 /// beside a small checkpoint. It matters to programs that never run for long, which else would never make a
 /// checkpoint.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -71,20 +71,20 @@ pub(super) enum LogBacklog {
 }
 
 impl LogBacklog {
-    /// That of an opening which has found so many log files of earlier ones.
+    /// That of an opening which has found the files of so many loggers of earlier ones.
     pub(super) fn found(
         options: &CheckpointOptions,
-        earlier_files: usize,
+        earlier_logs: usize,
         recovery: &RecoveryStatistics,
     ) -> LogBacklog {
-        const EARLIER_FILES_MAX: usize = 8;
+        const EARLIER_LOGS_MAX: usize = 8;
         const REPLAYED_BYTES_MAX: u64 = 64 << 20;
         /// So many times as much is too long: short runs of a large database pay for one checkpoint in so
         /// many times a few.
         const TOO_LONG_FACTOR: u64 = 4;
         let log_bytes_max = options.log_bytes.min(REPLAYED_BYTES_MAX + 2 * recovery.checkpoint_bytes);
         let is_over = |factor: u64| {
-            earlier_files as u64 > factor * EARLIER_FILES_MAX as u64
+            earlier_logs as u64 > factor * EARLIER_LOGS_MAX as u64
                 || recovery.log_bytes > log_bytes_max.saturating_mul(factor)
         };
         match (is_over(TOO_LONG_FACTOR), is_over(1)) {
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn a_log_is_too_long_at_four_times_what_is_long() {
         let options = DurableOptions::default().checkpoint;
-        let found = |files, log_bytes| {
+        let found = |logs, log_bytes| {
             let recovery =
                 RecoveryStatistics { log_bytes, checkpoint_bytes: 100, ..RecoveryStatistics::default() };
-            LogBacklog::found(&options, files, &recovery)
+            LogBacklog::found(&options, logs, &recovery)
         };
         let long = (64 << 20) + 200;
         assert_eq!(

@@ -20,7 +20,7 @@ use crate::format::{
 pub struct GenerationOptions {
     /// One directory for each logger; several may be the same. Missing ones are created.
     pub directories: Vec<PathBuf>,
-    /// For how many bytes a log file has room from the beginning.
+    /// For how many bytes the first file of each logger has room from the beginning.
     pub file_bytes: u64,
     /// The first epoch of the generation, later than [`crate::Found::largest_epoch`].
     pub first_epoch: Epoch,

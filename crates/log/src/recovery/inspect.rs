@@ -84,13 +84,15 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
         check_before_lock(&**disk, dir)?;
         DirectoryLocks::of_opening(&**disk, dir, created)
     })?;
-    sync_dir(&**disk, dir)?;
     let database = match read_manifest(&**disk, dir)? {
+        // What is there counts for nothing, and what will count is synced when it is made.
         None => {
             check_new(&**disk, dir)?;
             None
         }
         Some(manifest) => {
+            // The process that has put it there may have come no further.
+            sync_dir(&**disk, dir)?;
             let files = NamedFiles { disk: &**disk, dir, manifest: &manifest };
             locks.add_named(&files)?;
             files.check_owners()?;

@@ -19,6 +19,7 @@ use ensilo_disk::{Disk, is_disk_full, is_out_of_handles};
 use ensilo_epoch::Epoch;
 
 use super::error::{Attempt, LogError};
+use super::file_length::{LoggedBytes, first_file_bytes};
 use super::log_file::{Length, LogFile};
 use super::monitor::Monitor;
 use crate::format::{BlockCodec, DatabaseId, EpochWidth, LogFileName, OpeningId};
@@ -36,7 +37,8 @@ pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     database: DatabaseId,
     opening: OpeningId,
-    file_bytes: u64,
+    /// No file is made longer than that.
+    file_bytes_max: u64,
     /// By logger.
     directories: Vec<PathBuf>,
     /// Those that have their last names.
@@ -52,6 +54,8 @@ struct FilesState {
     tasks: VecDeque<Task>,
     /// By logger: whether its next file is asked for and was not tried yet.
     coming: Vec<bool>,
+    /// By logger.
+    logged: Vec<LoggedBytes>,
     /// What could not be done so far, and when it is tried again.
     postponed: Vec<Task>,
     retry_at: Instant,
@@ -63,34 +67,55 @@ struct FilesState {
 
 #[derive(Debug)]
 enum Task {
-    /// Make the file of this name. No entry in it will have an epoch before `first_epoch`.
-    Make { name: LogFileName, first_epoch: Epoch },
+    /// Make a file.
+    Make(NextFile),
     /// Make the next file of this logger as long as it should have been.
     Lengthen { logger: usize },
     /// Give a sealed and synced file its name.
     Finish { file: Box<LogFile>, largest_epoch: Epoch },
 }
 
+/// A file that is to be made.
+#[derive(Debug, Clone, Copy)]
+struct NextFile {
+    name: LogFileName,
+    /// No entry in it will have an earlier epoch.
+    first_epoch: Epoch,
+    /// How long it is to be.
+    file_bytes: u64,
+}
+
 impl Files {
-    /// Returns the files of a new generation, and of each logger the one that it begins with.
-    pub(crate) fn new(disk: Arc<dyn Disk>, files: NewGeneration, file_bytes: u64) -> (Files, Vec<LogFile>) {
+    /// Returns the files of a new generation, and of each logger the one that it begins with. None that is made from now on is
+    /// longer than `file_bytes_max`.
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        files: NewGeneration,
+        file_bytes_max: u64,
+    ) -> (Files, Vec<LogFile>) {
         let NewGeneration { database, opening, generation, first_epoch, loggers, sealed } = files;
         let (mut directories, mut first, mut tasks) = (Vec::new(), Vec::new(), VecDeque::new());
         let mut shortages = Vec::new();
+        let file_bytes = first_file_bytes(file_bytes_max);
         for (logger, new) in (0u32..).zip(loggers) {
             let name = LogFileName { generation, logger, sequence: new.sequence, epoch_number: None };
             let path = new.directory.join(name.to_string());
             let codec = BlockCodec::new(&log_identity(database, opening, name));
             shortages.push(new.shortage.map(|error| LogError::io(Attempt::Name, &path, error)));
-            let length = Length { reserved_bytes: new.reserved_bytes, wanted_bytes: file_bytes };
+            let length = Length {
+                reserved_bytes: new.reserved_bytes,
+                wanted_bytes: file_bytes,
+                bytes_max: file_bytes_max,
+            };
             first.push(LogFile::new(name, path, codec, new.file, length));
             directories.push(new.directory);
-            tasks.push_back(Task::Make { name: following(name), first_epoch });
+            tasks.push_back(Task::Make(NextFile { name: following(name), first_epoch, file_bytes }));
         }
         let state = Monitor::new(FilesState {
             next: first.iter().map(|_| None).collect(),
             tasks,
             coming: vec![true; directories.len()],
+            logged: vec![LoggedBytes::default(); directories.len()],
             postponed: Vec::new(),
             retry_at: Instant::now(),
             pause: PAUSE_MIN,
@@ -98,7 +123,7 @@ impl Files {
             is_ended: false,
         });
         let watcher = OnceLock::new();
-        (Files { disk, database, opening, file_bytes, directories, sealed, state, watcher }, first)
+        (Files { disk, database, opening, file_bytes_max, directories, sealed, state, watcher }, first)
     }
 
     /// Returns the file that the logger goes on in, if it is made already.
@@ -121,8 +146,11 @@ impl Files {
     pub(crate) fn finish(&self, file: LogFile, largest_epoch: Epoch, first_epoch: Epoch) {
         let name = following(following(file.name));
         let mut state = self.state.lock();
-        state.coming[name.logger as usize] = true;
-        state.tasks.push_back(Task::Make { name, first_epoch });
+        let logger = name.logger as usize;
+        state.coming[logger] = true;
+        state.logged[logger].add_file(file.offset());
+        let file_bytes = state.logged[logger].next_file_bytes(self.file_bytes_max);
+        state.tasks.push_back(Task::Make(NextFile { name, first_epoch, file_bytes }));
         let finish = Task::Finish { file: Box::new(file), largest_epoch };
         // It gives back what the file has not used, which on a full disk is needed before.
         match state.first_shortage() {
@@ -133,11 +161,16 @@ impl Files {
         self.state.notify_all();
     }
 
+    /// A checkpoint has begun, which will take the place of what was logged until now.
+    pub(crate) fn begin_checkpoint(&self) {
+        self.state.lock().logged.iter_mut().for_each(LoggedBytes::begin_checkpoint);
+    }
+
     /// Does what is to be done, until the end; what was begun before the end is done.
     pub(crate) fn run(&self) -> Result<(), LogError> {
         while let Some(task) = self.next_task() {
             match task {
-                Task::Make { name, first_epoch } => self.make(name, first_epoch)?,
+                Task::Make(next) => self.make(next)?,
                 Task::Lengthen { logger } => self.lengthen(logger)?,
                 Task::Finish { file, largest_epoch } => self.name_finished(file, largest_epoch)?,
             }
@@ -205,7 +238,8 @@ impl Files {
         }
     }
 
-    fn make(&self, name: LogFileName, first_epoch: Epoch) -> Result<(), LogError> {
+    fn make(&self, next: NextFile) -> Result<(), LogError> {
+        let NextFile { name, first_epoch, file_bytes } = next;
         let directory = &self.directories[name.logger as usize];
         let path = directory.join(name.to_string());
         let plan = LogFilePlan {
@@ -215,7 +249,7 @@ impl Files {
             opening: self.opening,
             name,
             first_epoch,
-            file_bytes: self.file_bytes,
+            file_bytes,
         };
         let (created, shortage) = match plan.create_within_room() {
             Ok(CreatedLogFile { file, reserved_bytes, shortage }) => (Some((file, reserved_bytes)), shortage),
@@ -224,18 +258,18 @@ impl Files {
         };
         let shortage = shortage.map(|error| LogError::io(Attempt::Name, &path, error));
         let codec = BlockCodec::new(&log_identity(self.database, self.opening, name));
-        let next = created.map(|(file, reserved_bytes)| {
-            let length = Length { reserved_bytes, wanted_bytes: self.file_bytes };
+        let made = created.map(|(file, reserved_bytes)| {
+            let length = Length { reserved_bytes, wanted_bytes: file_bytes, bytes_max: self.file_bytes_max };
             LogFile::new(name, path, codec, file, length)
         });
         let logger = name.logger as usize;
         let mut state = self.state.lock();
-        match (&next, &shortage) {
-            (None, _) => state.postpone(Task::Make { name, first_epoch }),
+        match (&made, &shortage) {
+            (None, _) => state.postpone(Task::Make(next)),
             (Some(_), Some(_)) => state.postpone(Task::Lengthen { logger }),
             (Some(_), None) => state.pause = PAUSE_MIN,
         }
-        state.next[logger] = next;
+        state.next[logger] = made;
         state.shortages[logger] = shortage;
         state.coming[logger] = false;
         drop(state);

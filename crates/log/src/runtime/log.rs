@@ -244,8 +244,9 @@ impl Log {
     }
 
     /// Lets each logger go on in a new file at the end of its next round, so that the files before are not
-    /// needed any more once a checkpoint has taken their place.
+    /// needed any more once a checkpoint, which begins now, has taken their place.
     pub fn rotate(&self) {
+        self.core.files.begin_checkpoint();
         self.core.partitions.iter().for_each(|partition| partition.ask_for_rotation());
     }
 

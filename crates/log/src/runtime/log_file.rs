@@ -53,6 +53,18 @@ pub(crate) struct Length {
     pub(crate) reserved_bytes: u64,
     /// So long it should be, if the disk has the room.
     pub(crate) wanted_bytes: u64,
+    /// So long files are made at most, by the options.
+    pub(crate) bytes_max: u64,
+}
+
+impl Length {
+    /// Returns how long a file becomes that has no room left and goes on because the next one is not ready. It costs a sync: so a
+    /// short one, which is full as soon as somebody logs much, becomes twice as long, and a long one an eighth longer.
+    fn lengthened(self) -> u64 {
+        let Length { reserved_bytes, wanted_bytes, bytes_max } = self;
+        let step_bytes = reserved_bytes.min(reserved_bytes.max(bytes_max) / 8);
+        wanted_bytes.max(reserved_bytes + step_bytes)
+    }
 }
 
 impl LogFile {
@@ -125,9 +137,8 @@ impl LogFile {
 
     /// Makes the file at least `enough` bytes long; longer, if the disk has the room. Returns how long.
     fn reserve(&mut self, enough: u64) -> Result<u64, LogError> {
-        let Length { reserved_bytes, wanted_bytes } = self.length;
         let pages = |bytes: u64| bytes.max(enough).next_multiple_of(PAGE_BYTES as u64);
-        let more = [wanted_bytes.max(reserved_bytes + reserved_bytes / 8), enough + STEP_BYTES, 0].map(pages);
+        let more = [self.length.lengthened(), enough + STEP_BYTES, 0].map(pages);
         let mut outcome = Ok(());
         for bytes in more {
             outcome = self.file.reserve(bytes);
@@ -195,5 +206,26 @@ impl LogFile {
     pub(crate) fn trim(&mut self) -> Result<(), LogError> {
         let trimmed = self.file.trim();
         trimmed.map_err(|error| LogError::io(Attempt::Write, &self.path, error))
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_room_becomes_longer_by_steps_that_suit_its_length() {
+        const MIB: u64 = 1 << 20;
+        let lengthened = |reserved_bytes, wanted_bytes, bytes_max| {
+            Length { reserved_bytes, wanted_bytes, bytes_max }.lengthened()
+        };
+        assert_eq!(lengthened(MIB, MIB, 64 * MIB), 2 * MIB, "a short one");
+        assert_eq!(lengthened(64 * MIB, 64 * MIB, 64 * MIB), 72 * MIB, "a long one");
+        assert_eq!(
+            lengthened(80 * MIB, 64 * MIB, 64 * MIB),
+            90 * MIB,
+            "one that is longer than it should be"
+        );
+        assert_eq!(lengthened(8192, 4 * MIB, 64 * MIB), 4 * MIB, "one that was made short on a full disk");
     }
 }

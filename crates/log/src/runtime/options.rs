@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::file_length::first_file_bytes;
 use crate::format::Compression;
 
 /// How the log is to run.
@@ -12,8 +13,8 @@ pub struct LogOptions {
     /// Full buffers that may wait for each logger, beside the one that each writer is filling. Workers wait
     /// when there are more.
     pub buffers_per_logger: usize,
-    /// Bytes of a log file: a logger goes on in the next file at the end of the round that reached seven
-    /// eighths of them.
+    /// The most bytes of a log file. The first files are shorter ([`LogOptions::first_file_bytes`]), and so are all as long
+    /// as little is logged. A logger goes on in the next file at the end of the round that reached seven eighths of the length.
     pub file_bytes: u64,
     /// Whether blocks are compressed.
     pub compression: Compression,
@@ -24,8 +25,17 @@ pub struct LogOptions {
     pub logs_operations: bool,
 }
 
+impl LogOptions {
+    /// Returns how many bytes the file has that a logger begins with:
+    /// [`GenerationOptions::file_bytes`](crate::GenerationOptions::file_bytes).
+    #[must_use]
+    pub fn first_file_bytes(&self) -> u64 {
+        first_file_bytes(self.file_bytes)
+    }
+}
+
 impl Default for LogOptions {
-    /// Buffers of 512 KiB, 32 per logger; files of 64 MiB; no compression; epochs by the loggers, of
+    /// Buffers of 512 KiB, 32 per logger; files of up to 64 MiB; no compression; epochs by the loggers, of
     /// up to 40 ms.
     fn default() -> Self {
         LogOptions {

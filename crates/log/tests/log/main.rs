@@ -5,6 +5,7 @@
 mod closing;
 mod crashes;
 mod failures;
+mod file_lengths;
 mod full_disk;
 mod leading;
 mod out_of_handles;

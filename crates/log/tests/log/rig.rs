@@ -47,7 +47,7 @@ impl Rig {
         let epoch_options = EpochOptions { advance: Advance::Manual, ..EpochOptions::default() };
         let epochs = Epochs::new(epoch_options, Pool::new(None));
         let first = epochs.global_epoch();
-        let file_bytes = options.file_bytes;
+        let file_bytes = options.first_file_bytes();
         let files =
             NewGeneration::create(&*disk, DATABASE, OPENING, 1, first, &directories, file_bytes).unwrap();
         let log = Log::start(Arc::clone(&disk), files, Arc::clone(&epochs), options).unwrap();

@@ -224,6 +224,43 @@ fn a_checkpoint_takes_the_place_of_the_log_before_it() {
     assert_eq!(found.checkpoint(), Some(&checkpoint));
 }
 
+/// Earlier programs made all files of their full length, 64 MiB by default; a file may follow one of any other length.
+#[test]
+fn files_of_any_length_follow_each_other() {
+    for seed in 0..6 {
+        let mut disk = new_disk();
+        let mut run = Run::new(&disk, 1, seed);
+        for file_mib in [64, 1, 16, 64] {
+            run.log.file_bytes = file_mib << 20;
+            run.round();
+            run.rotate(0);
+        }
+        run.round();
+        run.log.make_ahead(0);
+        let lengths: Vec<u64> =
+            disk.files().iter().filter(|(path, _)| is_open_log(path)).map(|(_, bytes)| *bytes).collect();
+        assert_eq!(lengths, [64 << 20; 2], "the file that is written, and the next one");
+        let is_closed = seed % 2 == 0;
+        if is_closed {
+            run.log.close();
+        }
+        for _ in 0..2 {
+            let stored = run.log.durable_epoch;
+            disk = Arc::new(disk.crash(seed));
+            assert_eq!(recover(&disk, 2).unwrap(), (rows_up_to(&run.history, stored), Some(stored)));
+            // It goes on in short files.
+            run.reopen(&disk, 1, stored);
+            run.round();
+            run.rotate(0);
+            run.round();
+        }
+    }
+}
+
+fn is_open_log(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "open")
+}
+
 #[test]
 fn an_opening_removes_what_an_interrupted_checkpoint_left() {
     let disk = new_disk();

@@ -31,6 +31,8 @@ pub(crate) struct TestLog {
     pub(crate) durable_epoch: Epoch,
     pub(crate) first_epoch: Epoch,
     pub(crate) compression: Compression,
+    /// How long files are made from now on.
+    pub(crate) file_bytes: u64,
 }
 
 pub(crate) struct TestLogger {
@@ -96,7 +98,16 @@ impl TestLog {
             })
             .collect();
         let durable_epoch = Epoch::new(first_epoch.get() - 1);
-        TestLog { disk, files, loggers, sealed, durable_epoch, first_epoch, compression: Compression::None }
+        TestLog {
+            disk,
+            files,
+            loggers,
+            sealed,
+            durable_epoch,
+            first_epoch,
+            compression: Compression::None,
+            file_bytes: FILE_BYTES,
+        }
     }
 
     /// Appends a block to a logger's file, without a sync.
@@ -175,7 +186,7 @@ impl TestLog {
         let TestLogger { name, directory, .. } = &self.loggers[logger];
         let name = LogFileName { sequence: name.sequence + 1, ..*name };
         let disk = &*self.disk;
-        let file_bytes = FILE_BYTES;
+        let file_bytes = self.file_bytes;
         let plan = LogFilePlan { disk, directory, database, opening, name, first_epoch, file_bytes };
         (name, plan.create().unwrap())
     }
