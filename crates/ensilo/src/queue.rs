@@ -29,7 +29,7 @@
 //! - Only the second time, or it finds more tables counted than the first time. Then it reports to all
 //!   observed tables that anything may have been written. The lock of their list is held while one is added.
 //! - It finds the table counted neither time. The generation and the rows are a store buffer: the commit
-//!   installs the rows, passes [`barrier::light`] and loads the generation; the observer adds to the
+//!   installs the rows, passes a [`LightBarrier`] and loads the generation; the observer adds to the
 //!   generation, passes [`barrier::heavy`] and looks at the table. At least one of the two sees the other's
 //!   store: it is the observer, whose look sees the rows.
 //!
@@ -42,9 +42,10 @@ mod watch;
 
 use std::sync::{Arc, PoisonError};
 
+use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use ensilo_sync::barrier::{self, LightBarrier};
 use ensilo_sync::sync::{Mutex, MutexGuard};
-use ensilo_sync::{CachePadded, barrier};
 
 use self::claims::Claims;
 pub(crate) use self::claims::HeldClaims;
@@ -59,7 +60,7 @@ use crate::{Error, Result};
 pub(crate) struct Queues {
     /// How many tables were observed so far. Every transaction reads it.
     generation: CachePadded<AtomicU64>,
-    is_barrier_free: bool,
+    barrier: LightBarrier,
     observed: Mutex<Observed>,
     claims: Claims,
 }
@@ -77,7 +78,7 @@ impl Queues {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Queues {
             generation: CachePadded::new(AtomicU64::new(NOTHING_OBSERVED)),
-            is_barrier_free: barrier::light_is_free(),
+            barrier: LightBarrier::new(),
             observed: Mutex::default(),
             claims: Claims::new(),
         })
@@ -122,7 +123,7 @@ impl Queues {
     #[inline(always)]
     pub(crate) fn report_commit(&self, begun: Generation, written: &mut Vec<WrittenTable>) {
         // Between the install and the load: see "Memory ordering".
-        barrier::light(self.is_barrier_free);
+        self.barrier.pass();
         // Relaxed: what follows takes the lock.
         if self.generation.load(Ordering::Relaxed) != begun.0 || !written.is_empty() {
             self.report(begun, written);

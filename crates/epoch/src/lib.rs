@@ -32,7 +32,7 @@
 //! - **I3** None of the published numbers ever falls.
 //!
 //! # Memory ordering
-//! A participant publishes with a plain store and [`ensilo_sync::barrier::light`]; a tick stores the new global epoch,
+//! A participant publishes with a plain store and [`ensilo_sync::barrier::LightBarrier`]; a tick stores the new global epoch,
 //! passes [`ensilo_sync::barrier::heavy`], and then reads the slots. Of each such pair at least one sees the other's store.
 //!
 //! | edge | from | to | what it carries |

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ensilo_slab::{AccountId, Heap};
 use ensilo_sync::atomic::Ordering;
-use ensilo_sync::barrier;
+use ensilo_sync::barrier::LightBarrier;
 use ensilo_sync::region::{self, Region};
 
 use crate::retired::Retired;
@@ -30,8 +30,7 @@ pub struct Participant {
     snapshot: Cell<u64>,
     /// The memory horizon at which the last collection left nothing ripe.
     quiet_at: Cell<Epoch>,
-    /// What the barriers need to know: see [`barrier::light_is_free`].
-    light_is_free: bool,
+    barrier: LightBarrier,
     retired: RefCell<RetireList<Retired>>,
 }
 
@@ -49,13 +48,12 @@ impl Epochs {
 
 impl Participant {
     fn new(epochs: Arc<Epochs>) -> Self {
-        let light_is_free = barrier::light_is_free();
         let heap = epochs.pool().heap();
         Participant {
             slot: NonNull::from(epochs.claim_slot()),
             depth: Cell::new(0),
             snapshot: Cell::new(IDLE),
-            light_is_free,
+            barrier: LightBarrier::new(),
             quiet_at: Cell::new(Epoch::new(0)),
             epochs,
             heap,
@@ -74,7 +72,7 @@ impl Participant {
             // Release: [unpin] the previous pin may be overwritten before a tick has seen that it ended.
             self.slot().pin.store(epoch.get(), Ordering::Release);
             // Light: [pin] a tick that does not see the pin has its barrier before the reads that follow here.
-            barrier::light(self.light_is_free);
+            self.barrier.pass();
         }
     }
 
@@ -99,7 +97,7 @@ impl Participant {
             // Release: [unpin] as in `count_pin`.
             self.slot().snapshot.store(epoch.get(), Ordering::Release);
             // Light: a tick that does not see the snapshot has its barrier before the read that follows.
-            barrier::light(self.light_is_free);
+            self.barrier.pass();
             let now = self.epochs.snapshot_epoch();
             if now == epoch {
                 self.snapshot.set(epoch.get());
@@ -118,7 +116,7 @@ impl Participant {
         // Release: [unpin] as in `count_pin`.
         self.slot().commit.store(epoch.get(), Ordering::Release);
         // Light: a tick that does not see this has its barrier before the commit reads its epoch.
-        barrier::light(self.light_is_free);
+        self.barrier.pass();
     }
 
     /// Says that the commit that has begun will have an epoch no earlier than this one: nobody has to wait for it
@@ -216,11 +214,11 @@ impl Participant {
         self.retired.borrow_mut().push(self.retire_epoch(), retired);
     }
 
-    /// What was stored before this is seen behind a [heavy barrier](barrier::heavy), or what that one's thread stored before it is seen behind
+    /// What was stored before this is seen behind a [heavy barrier](ensilo_sync::barrier::heavy), or what that one's thread stored before it is seen behind
     /// this: for protocols of one's own.
     #[inline]
     pub fn light_barrier(&self) {
-        barrier::light(self.light_is_free);
+        self.barrier.pass();
     }
 
     /// Returns the tag for something that was just unlinked: the global epoch, read behind a barrier.
@@ -230,7 +228,7 @@ impl Participant {
     #[inline]
     pub fn retire_epoch(&self) -> Epoch {
         // Light: [pin] a tick whose epoch this does not see has its barrier behind the unlinking.
-        barrier::light(self.light_is_free);
+        self.barrier.pass();
         self.epochs.global_epoch()
     }
 
@@ -238,7 +236,7 @@ impl Participant {
     #[cfg(any(loom, shuttle))]
     #[doc(hidden)]
     pub fn plant_missing_barriers(&mut self) {
-        self.light_is_free = true;
+        self.barrier = LightBarrier::missing();
     }
 
     #[inline]

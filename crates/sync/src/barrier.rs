@@ -12,42 +12,70 @@
 //! heavy side's store and sees it) or after it (then the store has left the store buffer and the heavy side sees it).
 //! A thread that is not running passed a full fence when it was switched out.
 //!
-//! Which of the two is used is decided once per process, before the first light barrier, by [`light_is_free`].
+//! # Registration
+//! A process has to register with the kernel first, which takes about 16 ms once it has several threads. Nobody waits for that: a
+//! thread of its own does it, and until then both sides pass processor fences. Two steps lead from the one to the other, which
+//! `REGISTRATION` says:
+//! ```text
+//! BEGUN    light side: fence    heavy side: fence
+//! GRANTED  light side: fence    heavy side: fence and system call     the registering thread passes a fence
+//! FREE     light side: nothing  heavy side: fence and system call
+//! ```
+//! - `[free]` A light side that finds `FREE`, by Acquire, has the registering thread's fence before its load of `B`. A heavy side that makes
+//!   no system call has found less than `GRANTED` behind its own fence, so that this one comes before the registering thread's in the
+//!   order of all fences. So the heavy side's store of `B` comes before the light side's load, which sees it.
+//! - In all other cases both have a fence, or the heavy side has made its system call.
 
 #[cfg(not(any(loom, shuttle)))]
 use std::sync::OnceLock;
+#[cfg(not(any(loom, shuttle)))]
+use std::sync::atomic::{AtomicU8, Ordering, compiler_fence, fence};
 
 #[cfg(any(loom, shuttle))]
 use crate::atomic::{Ordering, fence};
 
-/// Returns whether the kernel agreed to fence this process's cores on demand, which makes [`light`] a compiler barrier.
-///
-/// The first call registers the process with the kernel; later calls return what the first one found out.
-#[cfg(not(any(loom, shuttle)))]
-pub fn light_is_free() -> bool {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
-    *REGISTERED.get_or_init(register)
-}
-
-/// Under a model checker both sides use the checker's fence.
-#[cfg(any(loom, shuttle))]
-pub fn light_is_free() -> bool {
-    false
-}
-
-/// The frequent side. `free` is what [`light_is_free`] returned to both sides.
-#[inline]
-pub fn light(free: bool) {
-    #[cfg(not(any(loom, shuttle)))]
-    if free {
-        std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    } else {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    }
-    // A checker's heavy side interrupts nobody: `free` is then a planted fault, a barrier that does nothing.
+/// The frequent side.
+#[derive(Debug, Clone, Copy)]
+pub struct LightBarrier {
+    /// A planted fault.
     #[cfg(any(loom, shuttle))]
-    if !free {
-        fence(Ordering::SeqCst);
+    is_missing: bool,
+}
+
+impl LightBarrier {
+    /// Returns the barrier. The first call begins to register the process with the kernel, and does not wait for it.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it begins something")]
+    pub fn new() -> LightBarrier {
+        #[cfg(not(any(loom, shuttle)))]
+        begin_registration();
+        LightBarrier {
+            #[cfg(any(loom, shuttle))]
+            is_missing: false,
+        }
+    }
+
+    /// Plants a fault for a model to find: a barrier that does nothing. A checker's heavy side interrupts nobody.
+    #[cfg(any(loom, shuttle))]
+    #[must_use]
+    pub fn missing() -> LightBarrier {
+        LightBarrier { is_missing: true }
+    }
+
+    /// Passes it.
+    #[inline]
+    pub fn pass(self) {
+        #[cfg(not(any(loom, shuttle)))]
+        // Acquire: [free].
+        if REGISTRATION.load(Ordering::Acquire) == FREE {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+        #[cfg(any(loom, shuttle))]
+        if !self.is_missing {
+            fence(Ordering::SeqCst);
+        }
     }
 }
 
@@ -56,15 +84,54 @@ pub fn light(free: bool) {
 /// # Panics
 /// When the kernel refuses a barrier it agreed to at registration: without it no memory could be reclaimed safely.
 pub fn heavy() {
-    #[cfg(not(any(loom, shuttle)))]
-    {
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        if light_is_free() {
-            interrupt_all_cores();
-        }
-    }
-    #[cfg(any(loom, shuttle))]
     fence(Ordering::SeqCst);
+    // Relaxed: [free] behind the fence.
+    #[cfg(not(any(loom, shuttle)))]
+    if REGISTRATION.load(Ordering::Relaxed) >= GRANTED {
+        interrupt_all_cores();
+    }
+}
+
+/// The kernel was not asked yet, is being asked, or has refused.
+#[cfg(not(any(loom, shuttle)))]
+const BEGUN: u8 = 0;
+/// The kernel has agreed.
+#[cfg(not(any(loom, shuttle)))]
+const GRANTED: u8 = 1;
+/// The light side is free.
+#[cfg(not(any(loom, shuttle)))]
+const FREE: u8 = 2;
+
+/// It only rises.
+#[cfg(not(any(loom, shuttle)))]
+static REGISTRATION: AtomicU8 = AtomicU8::new(BEGUN);
+
+/// Waits until the kernel has agreed or refused, and returns whether the light side is free from now on. For tests.
+#[cfg(not(any(loom, shuttle)))]
+#[doc(hidden)]
+pub fn wait_for_registration() -> bool {
+    static REGISTERED: OnceLock<()> = OnceLock::new();
+    REGISTERED.get_or_init(|| {
+        if register() {
+            // Relaxed: [free] by the fence behind it.
+            REGISTRATION.store(GRANTED, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            // Release: [free].
+            REGISTRATION.store(FREE, Ordering::Release);
+        }
+    });
+    REGISTRATION.load(Ordering::Acquire) == FREE
+}
+
+#[cfg(not(any(loom, shuttle)))]
+fn begin_registration() {
+    static BEGIN: OnceLock<()> = OnceLock::new();
+    BEGIN.get_or_init(|| {
+        let thread = std::thread::Builder::new().name("ensilo-barrier".into());
+        if thread.spawn(wait_for_registration).is_err() {
+            wait_for_registration();
+        }
+    });
 }
 
 /// The store-load barrier after a read-modify-write, as between locking a write set and validating a read set.

@@ -38,9 +38,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
+use ensilo_sync::CachePadded;
 use ensilo_sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use ensilo_sync::barrier::{self, LightBarrier};
 use ensilo_sync::sync::{Mutex, MutexGuard};
-use ensilo_sync::{CachePadded, barrier};
 
 use crate::{Error, Result};
 
@@ -64,7 +65,7 @@ struct Flags {
     /// `OPEN`, `VISITED` or `CLOSED`.
     access: AtomicU8,
     is_claimed: AtomicBool,
-    light_is_free: bool,
+    barrier: LightBarrier,
 }
 
 // SAFETY: `worker` is the only part that is not Sync by itself. It is touched by the owner between entering
@@ -86,7 +87,7 @@ impl<W: Send> Slot<W> {
             is_busy: AtomicBool::new(false),
             access: AtomicU8::new(OPEN),
             is_claimed: AtomicBool::new(false),
-            light_is_free: barrier::light_is_free(),
+            barrier: LightBarrier::new(),
         };
         Slot { flags: CachePadded::new(flags), visits: Mutex::new(()), worker: UnsafeCell::new(Some(worker)) }
     }
@@ -109,7 +110,7 @@ impl<W: Send> Slot<W> {
         }
         // Relaxed: ordered by [slot-close].
         flags.is_busy.store(true, Ordering::Relaxed);
-        barrier::light(flags.light_is_free);
+        flags.barrier.pass();
         // Acquire: [slot-visit].
         if flags.access.load(Ordering::Acquire) != OPEN && !self.wait_for_visitor() {
             self.leave();
@@ -190,14 +191,14 @@ impl<W: Send> Slot<W> {
     /// Plants a fault for the model to find: this slot's light barriers do nothing.
     #[cfg(all(test, loom))]
     fn plant_missing_barriers(&mut self) {
-        self.flags.light_is_free = true;
+        self.flags.barrier = LightBarrier::missing();
     }
 
     #[inline]
     fn leave(&self) {
         // Release: [slot-leave].
         self.flags.is_busy.store(false, Ordering::Release);
-        barrier::light(self.flags.light_is_free);
+        self.flags.barrier.pass();
         // Acquire: [slot-visit].
         if self.flags.access.load(Ordering::Acquire) == CLOSED {
             drop(self.claim());
