@@ -17,6 +17,7 @@ mod reads;
 mod refusals;
 mod reopening;
 mod salvage;
+mod small;
 
 use super::opened::*;
 use super::{Engine, HookedEngine, LOCKS, READ_ATTEMPTS};
