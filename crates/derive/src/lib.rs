@@ -1,11 +1,13 @@
-//! Internal to `ensilo`, not to be used by itself: the derive macros `#[derive(Row)]` and `#[derive(Columns)]`.
+//! Internal to `ensilo`, not to be used by itself: the derive macros `#[derive(Row)]`, `#[derive(Columns)]` and
+//! `#[derive(ColumnValue)]`.
 //!
-//! Both write implementations of the traits of `ensilo_row`, in which every offset is a constant. Generated code names the
+//! They write implementations of the traits of `ensilo_row`, in which every offset is a constant. Generated code names the
 //! traits by the path `::ensilo::row`; `crate = "..."` names another.
 
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod column_value;
 mod columns;
 mod row;
 #[cfg(test)]
@@ -89,6 +91,86 @@ pub fn derive_row(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Columns, attributes(columns))]
 pub fn derive_columns(input: TokenStream) -> TokenStream {
     columns::expand(parse_macro_input!(input as DeriveInput))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Makes a type of a program the type of a column: a struct with one field, or an enum whose variants have no fields.
+///
+/// ```
+/// use ensilo_derive::{ColumnValue, Row};
+/// use ensilo_row::{ColumnType, Row as _};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, ColumnValue)]
+/// #[column(crate = "ensilo_row")] // not needed where `ensilo` is a dependency
+/// struct CustomerId(u32);
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, ColumnValue)]
+/// #[column(crate = "ensilo_row")]
+/// enum State {
+///     Open,
+///     Paid,
+///     Sent = 10,
+/// }
+///
+/// #[derive(Row)]
+/// #[row(crate = "ensilo_row", index(name = "by_state", columns(state)))]
+/// struct Order {
+///     #[row(key)]
+///     customer: CustomerId,
+///     #[row(key)]
+///     number: u16,
+///     state: State,
+///     replaced_by: Option<CustomerId>,
+/// }
+///
+/// let types: Vec<_> = Order::schema().columns().iter().map(|column| column.column_type).collect();
+/// assert_eq!(types, [ColumnType::U32, ColumnType::U16, ColumnType::U8, ColumnType::U32]);
+/// ```
+///
+/// The type also has `Clone` and `PartialEq`, since the trait asks for them. It can then be wherever its stored type can: in
+/// keys, indexes, `Option` and other structs with one field.
+///
+/// # Structs
+/// A struct is stored as its field is, in rows and in keys, and the column has the field's type. So a column can be given such a
+/// type, or lose it, while the table stays as it is. The struct may have further fields of type `PhantomData`, and type
+/// parameters:
+/// ```
+/// # use ensilo_derive::ColumnValue;
+/// use std::marker::PhantomData;
+///
+/// #[derive(Clone, PartialEq, ColumnValue)]
+/// #[column(crate = "ensilo_row")]
+/// struct Id<T>(u64, PhantomData<T>);
+/// ```
+///
+/// # Enums
+/// An enum is stored as the number of its variant: those that stand in the code count, and the others follow the one before, from
+/// 0 on, as Rust has it. The column is a `u8`, or the integer (`u8` to `u64`, `i8` to `i64`) of the enum's `#[repr(...)]`. Keys
+/// have the order of the numbers.
+///
+/// The numbers lie on the disk: a variant that is put between others, or moved, changes the meaning of rows that are there. Write
+/// the numbers down where the order in the code may change, and do not use the number of a removed variant again.
+///
+/// A row may hold a number that no variant has: one that was written by a newer version of the program, with more variants, or
+/// as a dynamic row. A statement that reads such a column as the enum ends with `Error::UnknownValue`, and changes nothing; the row
+/// stays as it is, and can be read without the column, or as a dynamic row. So where two versions of a program use one database
+/// in turn, first bring out one that knows the new variant, then one that writes it.
+///
+/// A number that does not fit is an error:
+/// ```compile_fail
+/// # use ensilo_derive::ColumnValue;
+/// #[derive(Clone, PartialEq, ColumnValue)]
+/// #[column(crate = "ensilo_row")]
+/// enum Code {
+///     Gone = 410, // `#[repr(u16)]` is missing
+/// }
+/// ```
+///
+/// On the type: `#[column(crate = "path")]` says where the traits are.
+#[proc_macro_derive(ColumnValue, attributes(column))]
+pub fn derive_column_value(input: TokenStream) -> TokenStream {
+    column_value::expand(parse_macro_input!(input as DeriveInput))
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -16,6 +16,10 @@ fn columns(input: TokenStream) -> String {
     refusal(crate::columns::expand, input)
 }
 
+fn column_value(input: TokenStream) -> String {
+    refusal(crate::column_value::expand, input)
+}
+
 #[test]
 fn rows_are_structs_with_named_fields() {
     assert_eq!(
@@ -192,4 +196,100 @@ fn parts_say_of_which_row() {
         )),
         ""
     );
+}
+
+#[test]
+fn columns_are_structs_with_one_field_or_enums_without_fields() {
+    let shape = "the type of a column is a struct with one field, or an enum whose variants have no fields";
+    let accepted = [
+        quote!(
+            struct S(u8);
+        ),
+        quote!(
+            struct S {
+                a: u8,
+            }
+        ),
+        quote!(
+            struct S<T, const N: usize>(Text<N>, std::marker::PhantomData<T>);
+        ),
+        quote!(
+            enum E {
+                A,
+                B = 7,
+            }
+        ),
+    ];
+    assert!(accepted.map(column_value).iter().all(String::is_empty));
+    let refused = [
+        quote!(
+            struct S;
+        ),
+        quote!(
+            struct S(u8, u8);
+        ),
+        quote!(
+            struct S {
+                a: u8,
+                b: u16,
+            }
+        ),
+        quote!(
+            struct S<T>(PhantomData<T>);
+        ),
+        quote!(
+            union U {
+                a: u8,
+            }
+        ),
+    ];
+    assert!(refused.map(column_value).iter().all(|message| message == shape));
+    assert_eq!(
+        column_value(quote!(
+            enum E {
+                A,
+                B(u8),
+            }
+        )),
+        format!("{shape}; give the fields columns of their own")
+    );
+    assert_eq!(
+        column_value(quote!(
+            enum E {}
+        )),
+        "an enum without variants has no value to store"
+    );
+}
+
+#[test]
+fn columns_own_what_they_hold() {
+    assert_eq!(
+        column_value(quote!(
+            struct S<'a>(Cow<'a, str>);
+        )),
+        "the type of a column owns what it holds: it has no lifetimes"
+    );
+    assert_eq!(
+        column_value(quote!(
+            enum E<T> {
+                A,
+            }
+        )),
+        "an enum that is a column has no parameters"
+    );
+}
+
+#[test]
+fn enums_say_how_their_numbers_are_stored_as_rust_does() {
+    let with = |attribute: TokenStream| column_value(quote!(#attribute enum E { A }));
+    assert_eq!(with(quote!(#[repr(u16)])), "");
+    assert_eq!(with(quote!(#[repr(i64)])), "");
+    for other in [quote!(u128), quote!(usize), quote!(C)] {
+        let message = "the number of a variant is stored as u8 to u64 or i8 to i64";
+        assert_eq!(with(quote!(#[repr(#other)])), message);
+    }
+    let message = "the number that an enum is stored as is that of its `#[repr(...)]`, `u8` by default";
+    assert_eq!(with(quote!(#[column(repr = "u16")])), message);
+    assert_eq!(with(quote!(#[column(name = "a")])), "expected `crate = \"...\"`");
+    assert_eq!(with(quote!(#[column(crate = "a", crate = "b")])), "given twice");
 }

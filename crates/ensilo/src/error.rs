@@ -18,7 +18,7 @@ use ensilo_log::{LogError, OpenError};
 pub(crate) use abort::MemoryShortage;
 pub use abort::{Abort, AbortReason};
 pub use details::{
-    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UserError, WrongType,
+    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UnknownValue, UserError, WrongType,
 };
 pub(crate) use key_shape::{KeyShape, NamedStore};
 
@@ -102,6 +102,13 @@ pub enum Error {
     SchemaMismatch(SchemaMismatch),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
+    /// A row has a value in a column that the column's type in the program does not have, such as a number that no variant of an
+    /// enum has (see [`#[derive(ColumnValue)]`](derive@crate::ColumnValue)). A newer version of the program may have written
+    /// it, or a dynamic row. The row is as it was, and the statement has changed nothing.
+    ///
+    /// Remedy: read it with a type that has the value, or as a row of [`DynamicTable`](crate::DynamicTable), or
+    /// read [columns](crate::Columns) without this one. A row can be replaced and deleted without being read.
+    UnknownValue(UnknownValue),
     /// The encoded key is longer than an index holds. Remedy: shorten the key's text or bytes.
     KeyTooLong(TooLong),
     /// The encoded row is larger than a record may be. Remedy: split the row.
@@ -287,6 +294,7 @@ impl fmt::Display for Error {
             Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
             Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
             Error::WrongType(wrong) => wrong.fmt(f),
+            Error::UnknownValue(unknown) => unknown.fmt(f),
             Error::KeyTooLong(length) => write!(f, "key too long: {length}"),
             Error::RowTooLarge(length) => write!(f, "row too large: {length}"),
             Error::DuplicateKey(duplicate) => duplicate.fmt(f),

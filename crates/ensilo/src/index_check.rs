@@ -74,9 +74,9 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         index: &str,
     ) -> Result<Vec<Vec<T::Key>>> {
-        let decode = |key: KeyBuf| whole(T::Key::decode(key.as_bytes()));
+        let decode = |key: KeyBuf| self.core.known(T::Key::decode(key.as_bytes()), key.as_bytes());
         let groups = tx.statement(|inner| groups(inner, &self.core, index))?.into_iter();
-        Ok(groups.map(|group| group.into_iter().map(decode).collect()).collect())
+        groups.map(|group| group.into_iter().map(decode).collect()).collect()
     }
 }
 

@@ -177,6 +177,7 @@ mod table;
 mod test_support;
 mod transaction;
 pub mod two_phase_locking;
+mod unknown_value;
 mod worker;
 
 /// What measures and checks the engine and is no part of the API: variants of Silo,
@@ -233,16 +234,16 @@ pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
     RecoveryProgress, RecoveryStatistics,
 };
-pub use ensilo_derive::{Columns, Row};
+pub use ensilo_derive::{ColumnValue, Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
-    AsKey, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId,
-    Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
+    AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order,
+    Row, RowId, Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
 };
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
-    UserError, WrongType,
+    UnknownValue, UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use loading::LoadStatistics;

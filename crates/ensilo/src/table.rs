@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_engine::Engine;
-use ensilo_row::{AsKey, Columns, Key, KeyBuf, Row};
+use ensilo_row::{AsKey, Columns, Key, KeyBuf, Malformed, Row};
 
 pub use bounds::ScanFlow;
 pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK, ScanRange};
@@ -34,7 +34,7 @@ pub use scan::Scan;
 
 use crate::catalog::index_core::check_key_len;
 use crate::catalog::table_core::TableCore;
-use crate::row_words::{RowWords, whole};
+use crate::row_words::RowWords;
 use crate::transaction::ReadTransaction;
 use crate::{Arrivals, Result};
 
@@ -57,7 +57,8 @@ use crate::{Arrivals, Result};
 /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge),
 /// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was dropped or belongs to another
 /// database than the transaction, and, for keys with text or bytes,
-/// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
+/// [`Error::KeyTooLong`](crate::Error::KeyTooLong); when it reads a row,
+/// [`Error::UnknownValue`](crate::Error::UnknownValue).
 pub struct Table<T: Row, E: Engine = Silo> {
     pub(crate) core: Arc<TableCore<E::Store>>,
     /// Whether the indexes that `T` declares are numbered as those that the table was created with.
@@ -114,7 +115,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
             let columns = inner.get_in(&self.core, &bytes, |row| C::decode(&key.as_key(), &RowWords(row)))?;
-            Ok(columns.map(whole))
+            columns.map(|columns| self.core.known(columns, bytes.as_bytes())).transpose()
         })
     }
 
@@ -133,6 +134,15 @@ impl<T: Row, E: Engine> Table<T, E> {
             let bytes = self.encode(&key)?;
             Ok(inner.get_in(&self.core, &bytes, |_| ())?.is_some())
         })
+    }
+
+    /// Returns what was decoded from the whole row with this primary key.
+    ///
+    /// # Errors
+    /// [`Error::UnknownValue`](crate::Error::UnknownValue).
+    #[inline(always)]
+    fn known<R>(&self, decoded: Result<R, Malformed>, key: &T::Key) -> Result<R> {
+        decoded.or_else(|Malformed| Err(self.core.unknown_value(self.encode(key)?.as_bytes())))
     }
 
     /// Returns the encoded key.

@@ -127,7 +127,7 @@ impl<E: Engine> EncodedTable<'_, E> {
                 Some(index) => ByIndex { table: core, index, range }.run(
                     inner,
                     |_, _| true,
-                    |key, row| Ok((key.clone(), bytes_of(row))),
+                    |key, row| (key.clone(), bytes_of(row)),
                     &mut row,
                 ),
             }

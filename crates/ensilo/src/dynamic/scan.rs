@@ -191,7 +191,10 @@ impl<E: Engine> DynamicScan<'_, E> {
             inner,
             |entry_key, key| self.is_within(index, entry_key, key),
             |key, row| self.decode(key.as_bytes(), row),
-            |(key, columns)| each(&key, &columns),
+            |decoded| {
+                let (key, columns) = whole(decoded);
+                each(&key, &columns)
+            },
         )
     }
 
@@ -251,22 +254,32 @@ impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
         inner: &mut Inner<'_, Raw>,
         len: usize,
         mut each: impl FnMut(KeyBuf, Self::Row),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (table, range) = (&*self.table.core, self.range.limited(len));
         table.check(inner.local)?;
-        let Some(index) = &self.index else {
-            let decode = |key: &[u8], row: RowRef<'_>| {
-                self.decode(key, &RowWords(row)).map(|row| (key_of_bytes(key), row))
-            };
-            return range.run_rows(inner, table, decode, |decoded| {
-                let (key, row) = whole(decoded);
-                each(key, row);
-                ControlFlow::Continue(())
-            });
+        let mut left = len;
+        let mut each = |key, row| {
+            left -= 1;
+            each(key, row);
         };
-        let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
-        let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
-        ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)
+        match &self.index {
+            None => {
+                let decode = |key: &[u8], row: RowRef<'_>| {
+                    self.decode(key, &RowWords(row)).map(|row| (key_of_bytes(key), row))
+                };
+                range.run_rows(inner, table, decode, |decoded| {
+                    let (key, row) = whole(decoded);
+                    each(key, row);
+                    ControlFlow::Continue(())
+                })?;
+            }
+            Some(index) => {
+                let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
+                let decode = |key: &KeyBuf, row: &RowWords<'_>| whole(self.decode(key.as_bytes(), row));
+                ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)?;
+            }
+        }
+        Ok(left > 0)
     }
 }
 

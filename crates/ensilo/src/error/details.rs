@@ -96,6 +96,37 @@ impl fmt::Display for WrongType {
     }
 }
 
+/// Which row of which table has a value that the program's row type does not have.
+#[derive(Clone, Debug)]
+pub struct UnknownValue(Box<RowKey>);
+
+impl UnknownValue {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8]) -> Self {
+        UnknownValue(Box::new(RowKey { table, keys, key: key.into() }))
+    }
+
+    /// Returns the table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.table
+    }
+
+    /// Returns the encoded primary key of the row.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.0.key
+    }
+}
+
+impl fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (table, key) = (self.table(), self.0.keys.show(self.key()));
+        write!(f, "the row with {key} in table {table} has a value that the program's types do not have; ")?;
+        f.write_str("read it with the version of the program that wrote it, or as a dynamic row")
+    }
+}
+
 /// What is too long, how long it is and how long it may be.
 #[derive(Clone, Debug)]
 pub struct TooLong(Box<(Arc<str>, usize, usize)>);
@@ -218,10 +249,11 @@ impl fmt::Display for BrokenIndex {
 
 /// Which primary key of which table is missing.
 #[derive(Clone, Debug)]
-pub struct MissingRow(Box<MissingKey>);
+pub struct MissingRow(Box<RowKey>);
 
+/// A primary key, and the table that it belongs to.
 #[derive(Clone, Debug)]
-struct MissingKey {
+struct RowKey {
     table: Arc<str>,
     keys: KeyShape,
     key: Box<[u8]>,
@@ -230,7 +262,7 @@ struct MissingKey {
 impl MissingRow {
     #[cold]
     pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8]) -> Self {
-        MissingRow(Box::new(MissingKey { table, keys, key: key.into() }))
+        MissingRow(Box::new(RowKey { table, keys, key: key.into() }))
     }
 
     /// Returns the table's name.

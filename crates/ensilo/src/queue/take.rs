@@ -16,7 +16,6 @@ use ensilo_sync::region::{self, Region};
 
 use super::HeldClaims;
 use super::claims::ClaimOutcome;
-use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::loading::Pieces;
@@ -24,6 +23,7 @@ use crate::maintain;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, Flow, ScanRange};
 use crate::transaction::Inner;
+use crate::{Error, Result};
 
 /// A row that this transaction has claimed.
 struct Claimed {
@@ -226,10 +226,34 @@ fn has_its_entry<Raw: Write>(
 
 /// Goes on after a row that turned out not to be there any more.
 fn pass_over<Raw: Write>(inner: &mut Inner<'_, Raw>, range: &mut ScanRange, claimed: Claimed) {
+    give_up(inner, &claimed);
+    range.bounds.continue_after(claimed.at, range.direction == Direction::Reverse);
+}
+
+/// Leaves a row to others.
+fn give_up<Raw: Write>(inner: &mut Inner<'_, Raw>, claimed: &Claimed) {
     if let Some(claims) = inner.claims.as_mut().filter(|_| !claimed.was_own) {
         claims.give_up_last();
     }
-    range.bounds.continue_after(claimed.at, range.direction == Direction::Reverse);
+}
+
+/// Returns the error for a row that was not decoded.
+#[cold]
+fn unknown_value<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    key: &KeyBuf,
+    found: Raw::Found,
+) -> Error {
+    let by_schema =
+        |row: RowRef<'_>| table.schema.decode_row(key.as_bytes(), &RowWords(row), &mut Vec::new());
+    match inner.read(found, by_schema) {
+        Ok(decoded) => {
+            whole(decoded);
+            table.unknown_value(key.as_bytes())
+        }
+        Err(error) => error,
+    }
 }
 
 /// Reads and deletes a row that this transaction has claimed and found.
@@ -242,6 +266,10 @@ fn take<Raw: Write, R>(
 ) -> Result<R> {
     let key = claimed.key();
     let row = inner.read(found, |row| decode(key, &RowWords(row)))?;
+    let Ok(row) = row else {
+        give_up(inner, claimed);
+        return Err(unknown_value(inner, table, key, found));
+    };
     maintain::delete_row(inner, table, key, found)?;
-    Ok(whole(row))
+    Ok(row)
 }

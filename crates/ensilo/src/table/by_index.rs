@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use ensilo_engine::{Direction, Read, Store};
-use ensilo_row::{KeyBuf, Malformed};
+use ensilo_row::KeyBuf;
 
 use super::ScanRange;
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
-use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
+use crate::row_words::{RowWords, key_of_bytes, primary_key_of};
 use crate::transaction::Inner;
 
 const FIRST_BATCH_LEN: usize = 16;
@@ -42,7 +42,7 @@ impl<S: Store> ByIndex<'_, S> {
         self,
         inner: &mut Inner<'_, Raw>,
         is_wanted: impl FnMut(&KeyBuf, &KeyBuf) -> bool,
-        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
         mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
         let (table, index) = (self.table, self.index);
@@ -55,7 +55,7 @@ impl<S: Store> ByIndex<'_, S> {
                 |at, row| decode(&keys[at], &RowWords(row)),
                 |at, row| {
                     flow = match row {
-                        Some(row) => each(whole(row)),
+                        Some(row) => each(row),
                         None => {
                             missing = Some(at);
                             ControlFlow::Break(())
@@ -79,7 +79,7 @@ impl<S: Store> ByIndex<'_, S> {
         self,
         inner: &mut Inner<'_, Raw>,
         is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
-        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
         mut each: impl FnMut(KeyBuf, R),
     ) -> Result<()> {
         let (mut entry_keys, mut rows) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ impl<S: Store> ByIndex<'_, S> {
     pub(crate) fn run_found<Raw: Read<Store = S>, R>(
         self,
         inner: &mut Inner<'_, Raw>,
-        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
+        decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
         let (table, index) = (self.table, self.index);
@@ -121,7 +121,7 @@ impl<S: Store> ByIndex<'_, S> {
                     let Some(raw) = *raw else {
                         return Err(inner.inconsistent(index.store.id(), key.as_bytes()));
                     };
-                    flow = each(raw, whole(inner.read(raw, |row| decode(key, &RowWords(row)))?));
+                    flow = each(raw, inner.read(raw, |row| decode(key, &RowWords(row)))?);
                     if flow.is_break() {
                         break;
                     }

@@ -93,8 +93,8 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
             if self.rows.is_empty() && !self.is_last_batch && limit > 0 {
                 let len = self.batch_len.min(limit);
                 let rows = &mut self.rows;
-                self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)))?;
-                self.is_last_batch = rows.len() < len;
+                self.is_last_batch =
+                    self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)))?;
                 self.read_at = Some(now);
                 self.batch_len = (self.batch_len * 2).min(BATCH_LEN_MAX);
             }
@@ -179,12 +179,13 @@ pub(crate) mod sealed {
 
         fn range(&mut self) -> &mut ScanRange;
 
-        /// Passes the first `len` rows to `each`, with their keys in the order of the scan.
+        /// Passes the first `len` rows to `each`, with their keys in the order of the scan, and returns whether these are
+        /// all. One that cannot be read is an error if it is the first; otherwise it ends what is read.
         fn read_ahead<Raw: ReadOf<E>>(
             &self,
             inner: &mut Inner<'_, Raw>,
             len: usize,
             each: impl FnMut(KeyBuf, Self::Row),
-        ) -> Result<()>;
+        ) -> Result<bool>;
     }
 }

@@ -10,7 +10,7 @@ use ensilo_row::{AsKey, Columns, Key, KeyBuf, Row};
 use super::Table;
 use crate::error::WrongType;
 use crate::maintain;
-use crate::row_words::{RowWords, whole};
+use crate::row_words::RowWords;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Error, Result};
 
@@ -110,7 +110,8 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
         tx.statement(|inner| {
             let raw = self.current(inner)?;
-            inner.read(raw, |row| C::decode(&self.key, &RowWords(row))).map(whole)
+            let columns = inner.read(raw, |row| C::decode(&self.key, &RowWords(row)))?;
+            self.table.known(columns, &self.key)
         })
     }
 

@@ -11,8 +11,9 @@ use ensilo_row::{AsKey, Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
 use super::bounds::opposite;
 use super::by_index::ByIndex;
 use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange};
-use crate::row_words::{RowWords, primary_key_of, whole};
+use crate::row_words::{RowWords, primary_key_of};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::unknown_value::{Decoded, FirstRows, KnownRows, or_key};
 use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction. As to
@@ -122,8 +123,14 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
         let scan = self.by_index();
+        let table = scan.table;
         tx.statement(|inner| {
-            scan.run(inner, |_, _| true, decode::<T, C>, |(key, columns)| each(key, columns).into_flow())
+            let mut rows = KnownRows::default();
+            let each = |decoded: Decoded<(_, C)>| {
+                rows.pass(decoded, |(key, columns)| each(key, columns).into_flow())
+            };
+            scan.run(inner, |_, _| true, decode::<T, C>, each)?;
+            rows.end(table)
         })
     }
 
@@ -141,9 +148,11 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         let table = &self.index.table;
         let scan = self.by_index();
         tx.statement(|inner| {
-            scan.run_found(inner, decode::<T, C>, |raw, (key, columns)| {
-                each(Found::new(table, key, raw), columns).into_flow()
-            })
+            let mut rows = KnownRows::default();
+            scan.run_found(inner, decode::<T, C>, |raw, decoded| {
+                rows.pass(decoded, |(key, columns)| each(Found::new(table, key, raw), columns).into_flow())
+            })?;
+            rows.end(&table.core)
         })
     }
 
@@ -162,12 +171,17 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
             let table = &self.index.table.core;
             table.check(inner.local)?;
             inner.check_index(table, &self.index.core)?;
+            let mut keys = KnownRows::default();
             self.range.run(
                 inner,
                 &self.index.core.store,
-                |_, entry| T::Key::decode(primary_key_of(entry).as_bytes()),
-                |key| each(whole(key)).into_flow(),
-            )
+                |_, entry| {
+                    let key = primary_key_of(entry);
+                    or_key(T::Key::decode(key.as_bytes()), key.as_bytes())
+                },
+                |key| keys.pass(key, |key| each(key).into_flow()),
+            )?;
+            keys.end(table)
         })
     }
 
@@ -248,7 +262,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         let IndexScan { index, range, .. } = self;
         let (table, index) = (&*index.table.core, &*index.core);
         tx.statement(|inner| {
-            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode::<T, C>)
+            queue::take_first_by_index(inner, (table, index), range, |_, _| true, key_and_columns::<T, C>)
         })
     }
 
@@ -264,7 +278,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
             let mut rows = Vec::new();
             scan.run_found(
                 inner,
-                |key, _| Ok(key.clone()),
+                |key, _| key.clone(),
                 |raw, key| {
                     rows.push((key, raw));
                     ControlFlow::Continue(())
@@ -279,9 +293,18 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     /// # Errors
     /// See [`IndexScan`].
     pub fn count<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<usize> {
-        let mut count = 0;
-        self.for_each_primary_key(tx, |_| count += 1)?;
-        Ok(count)
+        let (table, index) = (&self.index.table.core, &self.index.core);
+        tx.statement(|inner| {
+            table.check(inner.local)?;
+            inner.check_index(table, index)?;
+            let mut count = 0;
+            let each = |()| {
+                count += 1;
+                ControlFlow::Continue(())
+            };
+            self.range.run(inner, &index.store, |_, _| (), each)?;
+            Ok(count)
+        })
     }
 
     fn by_index(self) -> ByIndex<'h, E::Store> {
@@ -303,27 +326,42 @@ impl<T: Row, K: Key, C: Columns<T>, E: Engine> ReadAhead<E> for IndexScan<'_, T,
         inner: &mut Inner<'_, Raw>,
         len: usize,
         each: impl FnMut(KeyBuf, (T::Key, C)),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (table, index) = (&self.index.table.core, &self.index.core);
         let scan = ByIndex { table, index, range: self.range.limited(len) };
-        scan.read_with_entry_keys(inner, |_, _| true, decode::<T, C>, each)
+        let mut rows = FirstRows::new(len, each);
+        scan.read_with_entry_keys(
+            inner,
+            |_, _| true,
+            decode::<T, C>,
+            |key, decoded| {
+                _ = rows.pass(decoded.map(|row| (key, row)));
+            },
+        )?;
+        rows.end(table)
     }
-}
-
-/// Decodes a row's key, and the columns that are wanted.
-fn decode<T: Row, C: Columns<T>>(
-    key: &KeyBuf,
-    row: &RowWords<'_>,
-) -> std::result::Result<(T::Key, C), Malformed> {
-    let key = T::Key::decode(key.as_bytes())?;
-    let columns = C::decode(&key, row)?;
-    Ok((key, columns))
 }
 
 impl<T: Row, K: Key, C, E: Engine> Clone for IndexScan<'_, T, K, C, E> {
     fn clone(&self) -> Self {
         IndexScan { index: self.index, range: self.range.clone(), columns: PhantomData }
     }
+}
+
+/// Decodes the key of an entry's row, and the columns that are wanted.
+#[inline]
+fn decode<T: Row, C: Columns<T>>(key: &KeyBuf, row: &RowWords<'_>) -> Decoded<(T::Key, C)> {
+    or_key(key_and_columns::<T, C>(key, row), key.as_bytes())
+}
+
+#[inline]
+fn key_and_columns<T: Row, C: Columns<T>>(
+    key: &KeyBuf,
+    row: &RowWords<'_>,
+) -> std::result::Result<(T::Key, C), Malformed> {
+    let key = T::Key::decode(key.as_bytes())?;
+    let columns = C::decode(&key, row)?;
+    Ok((key, columns))
 }
 
 impl<T: Row, K: Key, C, E: Engine> fmt::Debug for IndexScan<'_, T, K, C, E> {

@@ -8,8 +8,9 @@ use ensilo_row::{Columns, KeyBuf, Row};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
-use crate::row_words::{RowWords, whole};
+use crate::row_words::RowWords;
 use crate::transaction::{Inner, ReadTransaction};
+use crate::unknown_value::{KnownRows, or_key};
 
 impl<T: Row, E: Engine> Table<T, E> {
     /// Returns the rows with these primary keys, in the order of the keys; `None` stands for a missing one.
@@ -41,11 +42,17 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             self.in_blocks(inner, keys, |inner, first, block| {
-                let decode = |at: usize, row: RowRef<'_>| C::decode(&keys[first + at], &RowWords(row));
+                let decode = |at: usize, row: RowRef<'_>| {
+                    or_key(C::decode(&keys[first + at], &RowWords(row)), block[at].as_bytes())
+                };
+                let mut rows = KnownRows::default();
                 inner.get_many(&self.core.store, block, decode, |at, columns| {
-                    each(first + at, columns.map(whole));
-                    ControlFlow::Continue(())
-                })
+                    rows.pass(columns.transpose(), |columns| {
+                        each(first + at, columns);
+                        ControlFlow::Continue(())
+                    })
+                })?;
+                rows.end(&self.core)
             })
         })
     }

@@ -6,12 +6,13 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
-use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
+use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
 
 use super::bounds::opposite;
 use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table};
-use crate::row_words::{RowWords, key_of_bytes, whole};
+use crate::row_words::{RowWords, key_of_bytes};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
+use crate::unknown_value::{Decoded, FirstRows, KnownRows, or_key};
 use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
@@ -341,10 +342,11 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
+            let mut rows = KnownRows::default();
             self.range.run_rows(inner, core, decode::<T, C>, |decoded| {
-                let (key, columns) = whole(decoded);
-                each(key, columns)
-            })
+                rows.pass(decoded, |(key, columns)| each(key, columns))
+            })?;
+            rows.end(core)
         })
     }
 
@@ -358,10 +360,11 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         let core = &self.table.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
+            let mut rows = KnownRows::default();
             self.range.run_found_rows(inner, core, decode::<T, C>, |raw, decoded| {
-                let (key, columns) = whole(decoded);
-                each(key, columns, raw)
-            })
+                rows.pass(decoded, |(key, columns)| each(key, columns, raw))
+            })?;
+            rows.end(core)
         })
     }
 }
@@ -378,26 +381,26 @@ impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
         &self,
         inner: &mut Inner<'_, Raw>,
         len: usize,
-        mut each: impl FnMut(KeyBuf, (T::Key, C)),
-    ) -> Result<()> {
+        each: impl FnMut(KeyBuf, (T::Key, C)),
+    ) -> Result<bool> {
         let core = &self.table.core;
         core.check(inner.local)?;
         let decode =
             |key: &[u8], row: RowRef<'_>| decode::<T, C>(key, row).map(|row| (key_of_bytes(key), row));
-        self.range.limited(len).run_rows(inner, core, decode, |decoded| {
-            let (key, row) = whole(decoded);
-            each(key, row);
-            ControlFlow::Continue(())
-        })
+        let mut rows = FirstRows::new(len, each);
+        self.range.limited(len).run_rows(inner, core, decode, |decoded| rows.pass(decoded))?;
+        rows.end(core)
     }
 }
 
 /// Decodes a row's key, and the columns that are wanted.
 #[inline]
-fn decode<T: Row, C: Columns<T>>(key: &[u8], row: RowRef<'_>) -> std::result::Result<(T::Key, C), Malformed> {
-    let key = T::Key::decode(key)?;
-    let columns = C::decode(&key, &RowWords(row))?;
-    Ok((key, columns))
+fn decode<T: Row, C: Columns<T>>(key: &[u8], row: RowRef<'_>) -> Decoded<(T::Key, C)> {
+    let decoded = T::Key::decode(key).and_then(|key| {
+        let columns = C::decode(&key, &RowWords(row))?;
+        Ok((key, columns))
+    });
+    or_key(decoded, key)
 }
 
 impl<T: Row, C, E: Engine> Clone for Scan<'_, T, C, E> {

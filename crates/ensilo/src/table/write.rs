@@ -98,7 +98,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             let bytes = self.encode(&key)?;
             let there = inner.get_in(&self.core, &bytes, |row| T::decode(&key, &RowWords(row)))?;
             match there {
-                Some(there) => Ok(Some(whole(there))),
+                Some(there) => self.known(there, &key).map(Some),
                 None => self.insert_encoded(inner, row, &key, &bytes).map(|()| None),
             }
         })
@@ -207,9 +207,10 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
             let Some(found) = inner.find_in_to_write(&self.core, &bytes)? else { return Ok(None) };
-            let row = inner.read(found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            let decoded = inner.read(found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            let row = self.core.known(decoded, bytes.as_bytes())?;
             maintain::delete_row(inner, &self.core, &bytes, found)?;
-            Ok(Some(whole(row)))
+            Ok(Some(row))
         })
     }
 
@@ -282,7 +283,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         inner.load_to_write(&self.core)?;
         if !self.can_patch::<C>(inner) {
             maintain::copy_row(inner, found)?;
-            let mut columns = whole(C::decode(key, &inner.local.before));
+            let mut columns = self.known(C::decode(key, &inner.local.before), key)?;
             let returned = change(&mut columns);
             return self.rewrite(inner, key, found, &columns).map(|()| returned);
         }
@@ -290,7 +291,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             let row = RowWords(row);
             C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
         });
-        let (mut columns, base) = whole(read?);
+        let (mut columns, base) = self.known(read?, key)?;
         let returned = change(&mut columns);
         self.patch(inner, key, found, &columns, base).map(|()| returned)
     }

@@ -16,6 +16,7 @@ mod statements;
 mod submit;
 mod transfers;
 pub(super) mod unique_builds;
+mod unknown_values;
 
 use super::conflicts::*;
 use super::opened::*;
