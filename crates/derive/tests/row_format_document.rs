@@ -80,6 +80,8 @@ fn keys_are_as_documented() {
         (1u16, 2u8, 3u32, 4u8);
         -1i16;
         1i16;
+        -1i128;
+        258u128;
         true;
         1.0f32;
         -1.0f32;

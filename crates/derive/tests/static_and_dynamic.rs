@@ -18,6 +18,7 @@ use proptest::prelude::*;
 #[row(index(name = "by_words", columns(word, maybe_text desc, code), unique))]
 #[row(index(name = "by_long", columns(text, maybe_wide, number), unique))]
 #[row(index(name = "by_key", columns(number desc, code), unique))]
+#[row(index(name = "by_huge", columns(huge desc, maybe_huge)))]
 struct Everything {
     flag: bool,
     text: String,
@@ -49,6 +50,8 @@ struct Everything {
     maybe_digest: Option<[u8; 3]>,
     maybe_bytes: Option<Vec<u8>>,
     other: RowId,
+    huge: u128,
+    maybe_huge: Option<i128>,
 }
 
 impl Everything {
@@ -80,6 +83,8 @@ impl Everything {
             self.maybe_digest.into(),
             self.maybe_bytes.clone().into(),
             self.other.into(),
+            self.huge.into(),
+            self.maybe_huge.into(),
         ]
     }
 }
@@ -97,6 +102,7 @@ struct Fixed {
     amount: Decimal<3>,
     maybe_name: Option<Text<13>>,
     float: f32,
+    maybe_huge: Option<i128>,
 }
 
 /// Variable columns, and one of fixed width.
@@ -138,7 +144,7 @@ fn everything() -> impl Strategy<Value = Everything> {
     let keys = (fixed_text(), any::<u32>(), of(any::<u16>()));
     let small = (any::<bool>(), any::<i8>(), of(any::<bool>()), any::<i16>(), any::<u8>(), any::<u16>());
     let large = (any::<i32>(), any::<i64>(), any::<u64>(), any::<f32>(), of(any::<i64>()), any::<f64>());
-    let special = (any::<i64>(), any::<i64>(), any::<u64>());
+    let special = (any::<i64>(), any::<i64>(), any::<u64>(), any::<u128>(), of(any::<i128>()));
     let inline = (fixed_text(), of(fixed_text()), any::<[u8; 11]>(), of(any::<[u8; 3]>()));
     (variable, keys, small, large, special, inline).prop_map(
         |(variable, keys, small, large, special, inline)| {
@@ -176,6 +182,8 @@ fn everything() -> impl Strategy<Value = Everything> {
                 maybe_digest,
                 maybe_bytes,
                 other,
+                huge: special.3,
+                maybe_huge: special.4,
             }
         },
     )
@@ -250,6 +258,7 @@ proptest! {
             amount: row.amount,
             maybe_name: row.maybe_name,
             float: row.float,
+            maybe_huge: row.maybe_huge,
         });
         let variable = Variable::decode(&row.key(), &words).unwrap();
         prop_assert_eq!(&variable.maybe_text, &row.maybe_text);
@@ -292,13 +301,15 @@ proptest! {
     }
 
     #[test]
-    fn both_see_whether_an_update_moves_an_entry(base in everything(), new in everything(), kept in vec(any::<bool>(), 6)) {
+    fn both_see_whether_an_update_moves_an_entry(base in everything(), new in everything(), kept in vec(any::<bool>(), 8)) {
         // Of the columns of the indexes some stay as they were, those of the primary key always.
         let Everything { code, number, maybe, .. } = base;
         let mut new = Everything { code, number, maybe, ..new };
         let of = |at: usize| if kept[at] { base.clone() } else { new.clone() };
+        let wide = (of(6).huge, of(7).maybe_huge);
         let values = (of(0).short, of(1).tiny, of(2).word, of(3).maybe_text, of(4).text, of(5).maybe_wide);
         (new.short, new.tiny, new.word, new.maybe_text, new.text, new.maybe_wide) = values;
+        (new.huge, new.maybe_huge) = wide;
         let [(_, base_words), (_, new_words)] = [encode(&base), encode(&new)];
         for (at, index) in Everything::schema().indexes().iter().enumerate() {
             let keys = [&base, &new].map(|row| {
@@ -402,11 +413,14 @@ fn the_schema_is_the_one_built_by_hand() {
         .nullable("maybe_digest", ColumnType::FixedBytes { len: 3 })
         .nullable("maybe_bytes", ColumnType::Bytes)
         .column("other", ColumnType::U64)
+        .column("huge", ColumnType::U128)
+        .nullable("maybe_huge", ColumnType::I128)
         .key([asc("code"), desc("number"), asc("maybe")])
         .index("by_numbers", [desc("short"), asc("tiny")])
         .unique_index("by_words", [asc("word"), desc("maybe_text"), asc("code")])
         .unique_index("by_long", [asc("text"), asc("maybe_wide"), asc("number")])
         .unique_index("by_key", [desc("number"), asc("code")])
+        .index("by_huge", [desc("huge"), asc("maybe_huge")])
         .build()
         .unwrap();
     assert_eq!(*Everything::schema(), schema);
@@ -421,7 +435,7 @@ fn parts_know_what_they_touch() {
     check_touched_indexes::<Nothing>();
     check_touched_indexes::<KeyOnly>();
     check_touched_indexes::<Everything>();
-    assert_eq!(Everything::TOUCHED_INDEXES, 0b1111);
+    assert_eq!(Everything::TOUCHED_INDEXES, 0b11111);
     assert_eq!(Nothing::TOUCHED_INDEXES, 0);
     let patchable = [Fixed::PATCHABLE, Nothing::PATCHABLE, KeyOnly::PATCHABLE];
     assert_eq!((patchable, Variable::PATCHABLE, Everything::PATCHABLE), ([true; 3], false, false));

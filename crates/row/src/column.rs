@@ -8,6 +8,7 @@ mod scalar;
 mod text;
 mod timestamp;
 mod variable;
+mod wide;
 
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
 
@@ -19,13 +20,14 @@ pub use timestamp::Timestamp;
 
 /// A Rust type that can be a column.
 ///
-/// Implemented for `bool`, the integers up to 64 bits, `f32`, `f64`, [`Decimal`], [`Timestamp`], [`RowId`], [`Text`],
-/// `[u8; N]`, `String`, `Vec<u8>`, and `Option` of each of them.
+/// Implemented for `bool`, the integers up to 128 bits, `f32`, `f64`, [`Decimal`], [`Timestamp`], [`RowId`], [`Text`],
+/// `[u8; N]`, `String`, `Vec<u8>`, and `Option` of each of them; `#[derive(ColumnValue)]` implements it for types of a program.
 ///
 /// All slots are constants where rows are derived: a number is read as one word, one shift and one mask.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a column",
-    note = "columns are bool, integers up to 64 bits, f32, f64, Decimal, Timestamp, RowId, Text, [u8; N], String, Vec<u8>, or Option of these"
+    note = "columns are bool, integers up to 128 bits, f32, f64, Decimal, Timestamp, RowId, Text, [u8; N], String, Vec<u8>, or Option of these",
+    note = "a struct with one such field, or an enum without fields, becomes one by `#[derive(ColumnValue)]`"
 )]
 pub trait ColumnValue: Clone + PartialEq + 'static {
     /// The type of the column.

@@ -24,6 +24,10 @@ pub enum ColumnType {
     U32,
     /// `u64`.
     U64,
+    /// `i128`.
+    I128,
+    /// `u128`.
+    U128,
     /// `f32`, in IEEE 754 total order.
     F32,
     /// `f64`, in IEEE 754 total order.
@@ -59,8 +63,19 @@ impl ColumnType {
             Self::I16 | Self::U16 => 2,
             Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::U64 | Self::F64 | Self::Decimal { .. } | Self::Timestamp => 8,
+            Self::I128 | Self::U128 => 0,
             Self::FixedText { .. } | Self::FixedBytes { .. } | Self::Text | Self::Bytes => 0,
         }
+    }
+
+    /// Returns whether it is a number of 16 bytes, which lies in two words.
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::I128 | Self::U128)
+    }
+
+    /// Returns the width in bytes of a number, otherwise 0.
+    pub(crate) const fn number_width(self) -> u32 {
+        if self.is_wide() { 16 } else { self.scalar_width() }
     }
 
     /// Returns whether the length of the value is known only by the row.
@@ -75,7 +90,7 @@ impl ColumnType {
             Self::FixedText { len_max } => text_prefix_len(len_max) + len_max as u32,
             Self::FixedBytes { len } => len as u32,
             Self::Text | Self::Bytes => 4,
-            scalar => scalar.scalar_width(),
+            number => number.number_width(),
         }
     }
 
@@ -121,6 +136,12 @@ impl ColumnType {
         }
     }
 
+    /// Returns the bits of a number of 16 bytes turned so that unsigned order is the order of the type, and back.
+    #[inline(always)]
+    pub(crate) const fn ordered_wide(self, bits: u128) -> u128 {
+        if matches!(self, Self::I128) { bits ^ 1 << 127 } else { bits }
+    }
+
     /// Returns the fewest bytes that a non-null value takes in a key.
     pub(crate) const fn key_len_min(self) -> u32 {
         match self {
@@ -147,6 +168,8 @@ impl fmt::Display for ColumnType {
             Self::U16 => f.write_str("u16"),
             Self::U32 => f.write_str("u32"),
             Self::U64 => f.write_str("u64"),
+            Self::I128 => f.write_str("i128"),
+            Self::U128 => f.write_str("u128"),
             Self::F32 => f.write_str("f32"),
             Self::F64 => f.write_str("f64"),
             Self::Decimal { scale } => write!(f, "decimal({scale})"),

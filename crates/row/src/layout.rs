@@ -2,11 +2,11 @@
 //!
 //! # Layout
 //! ```text
-//! numbers of 8 bytes | of 4 bytes | ends of the variable columns, 4 bytes each | numbers of 2 bytes | of 1 byte
+//! numbers of 16 bytes | of 8 bytes | of 4 bytes | ends of the variable columns, 4 bytes each | numbers of 2 bytes | of 1 byte
 //!   | null bitmap | inline text and bytes | bytes of the variable columns
 //! ```
 //! Each group in schema order; key columns are not stored. Numbers are aligned to their width without padding, because
-//! the widths fall; so each lies in one word. `docs/row-format.md` describes every byte.
+//! the widths fall; so each lies in one word, or in two. `docs/row-format.md` describes every byte.
 
 use crate::{ColumnType, Malformed, ROW_LEN_MAX, Words};
 
@@ -176,9 +176,9 @@ const fn last_word(slots: &[Slot]) -> u32 {
 /// If `slots` is shorter than `columns`.
 pub const fn place(columns: &[ColumnSpec], slots: &mut [Slot]) -> u32 {
     let mut offset = 0;
-    let mut width = 8;
+    let mut width = 16;
     while width > 0 {
-        offset = place_scalars(columns, slots, width, offset);
+        offset = place_numbers(columns, slots, width, offset);
         if width == 4 {
             offset = place_variable_ends(columns, slots, offset);
         }
@@ -194,10 +194,10 @@ pub const fn place(columns: &[ColumnSpec], slots: &mut [Slot]) -> u32 {
     offset
 }
 
-const fn place_scalars(columns: &[ColumnSpec], slots: &mut [Slot], width: u32, mut offset: u32) -> u32 {
+const fn place_numbers(columns: &[ColumnSpec], slots: &mut [Slot], width: u32, mut offset: u32) -> u32 {
     let mut index = 0;
     while index < columns.len() {
-        if !columns[index].in_key && columns[index].column_type.scalar_width() == width {
+        if !columns[index].in_key && columns[index].column_type.number_width() == width {
             slots[index] = Slot { offset, width, ..Slot::ABSENT };
             offset += width;
         }
@@ -237,7 +237,7 @@ const fn place_inline(columns: &[ColumnSpec], slots: &mut [Slot], mut offset: u3
     let mut index = 0;
     while index < columns.len() {
         let column = columns[index];
-        if !column.in_key && column.column_type.scalar_width() == 0 && !column.column_type.is_variable() {
+        if !column.in_key && column.column_type.number_width() == 0 && !column.column_type.is_variable() {
             slots[index].offset = offset;
             slots[index].width = column.column_type.width();
             offset += column.column_type.width();

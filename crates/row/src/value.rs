@@ -8,8 +8,8 @@ use crate::column::{decimal_magnitude, power_of_ten};
 
 /// One value of a dynamic row.
 ///
-/// Decoding gives signed integer columns as `Int`, unsigned ones (row ids too) as `Unsigned`. Encoding takes either, and
-/// any float or decimal, for a column that holds the same number without loss; of a NaN, the same sign and payload.
+/// Decoding gives signed integer columns as `Int`, unsigned ones (row ids too) as `Unsigned`, and those of 128 bits as `Int128` and
+/// `Unsigned128`. Encoding takes any of them, and any float or decimal, for a column that holds the same number without loss; of a NaN, the same sign and payload.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -21,6 +21,10 @@ pub enum Value {
     Int(i64),
     /// `u8` to `u64`.
     Unsigned(u64),
+    /// `i128`.
+    Int128(i128),
+    /// `u128`.
+    Unsigned128(u128),
     /// `f32`.
     Float32(f32),
     /// `f64`.
@@ -46,7 +50,7 @@ impl Value {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a bool",
-            Self::Int(_) | Self::Unsigned(_) => "an integer",
+            Self::Int(_) | Self::Unsigned(_) | Self::Int128(_) | Self::Unsigned128(_) => "an integer",
             Self::Float32(_) => "an f32",
             Self::Float64(_) => "an f64",
             Self::Decimal { .. } => "a decimal",
@@ -59,12 +63,11 @@ impl Value {
     /// Returns the order of two values of one column: null first, floats in IEEE 754 total order, the others by
     /// value. Values of different kinds are ordered by kind.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
+        if let (Some(left), Some(right)) = (self.integer(), other.integer()) {
+            return left.cmp(&right);
+        }
         match (self, other) {
             (Self::Bool(left), Self::Bool(right)) => left.cmp(right),
-            (Self::Int(left), Self::Int(right)) => left.cmp(right),
-            (Self::Unsigned(left), Self::Unsigned(right)) => left.cmp(right),
-            (Self::Int(left), Self::Unsigned(right)) => i128::from(*left).cmp(&i128::from(*right)),
-            (Self::Unsigned(left), Self::Int(right)) => i128::from(*left).cmp(&i128::from(*right)),
             (Self::Float32(left), Self::Float32(right)) => left.total_cmp(right),
             (Self::Float64(left), Self::Float64(right)) => left.total_cmp(right),
             (
@@ -78,11 +81,22 @@ impl Value {
         }
     }
 
+    /// Returns the number that an integer of any type is.
+    pub(crate) const fn integer(&self) -> Option<Integer> {
+        Some(match self {
+            Self::Int(value) => Integer::of_signed(*value as i128),
+            Self::Int128(value) => Integer::of_signed(*value),
+            Self::Unsigned(value) => Integer { is_negative: false, bits: *value as u128 },
+            Self::Unsigned128(value) => Integer { is_negative: false, bits: *value },
+            _ => return None,
+        })
+    }
+
     const fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,
             Self::Bool(_) => 1,
-            Self::Int(_) | Self::Unsigned(_) => 2,
+            Self::Int(_) | Self::Unsigned(_) | Self::Int128(_) | Self::Unsigned128(_) => 2,
             Self::Float32(_) => 3,
             Self::Float64(_) => 4,
             Self::Decimal { .. } => 5,
@@ -90,6 +104,32 @@ impl Value {
             Self::Text(_) => 7,
             Self::Bytes(_) => 8,
         }
+    }
+}
+
+/// A number of either sign in 128 bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Integer {
+    pub(crate) is_negative: bool,
+    /// In two's complement.
+    pub(crate) bits: u128,
+}
+
+impl Integer {
+    const fn of_signed(value: i128) -> Self {
+        Self { is_negative: value < 0, bits: value.cast_unsigned() }
+    }
+}
+
+impl Ord for Integer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.is_negative.cmp(&self.is_negative).then(self.bits.cmp(&other.bits))
+    }
+}
+
+impl PartialOrd for Integer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -116,6 +156,8 @@ impl fmt::Display for Value {
             Self::Bool(value) => value.fmt(f),
             Self::Int(value) => value.fmt(f),
             Self::Unsigned(value) => value.fmt(f),
+            Self::Int128(value) => value.fmt(f),
+            Self::Unsigned128(value) => value.fmt(f),
             Self::Float32(value) => value.fmt(f),
             Self::Float64(value) => value.fmt(f),
             Self::Decimal { units, scale } => {
@@ -152,6 +194,8 @@ value_from! {
     u16 => Unsigned;
     u32 => Unsigned;
     u64 => Unsigned;
+    i128 => Int128;
+    u128 => Unsigned128;
     f32 => Float32;
     f64 => Float64;
     Timestamp => Timestamp;

@@ -27,6 +27,13 @@ pub trait Words {
         if width == 8 { word } else { word & ((1 << (width * 8)) - 1) }
     }
 
+    /// Returns the 16 bytes at an offset that is a multiple of 8, as a number.
+    #[inline(always)]
+    fn wide_bits(&self, offset: usize) -> u128 {
+        debug_assert!(offset.is_multiple_of(8));
+        u128::from(self.word(offset / 8)) | u128::from(self.word(offset / 8 + 1)) << 64
+    }
+
     /// Returns the eight bytes at any offset, as a number; bytes past the last word are 0.
     #[inline(always)]
     fn unaligned_word(&self, offset: usize) -> u64 {
@@ -152,6 +159,14 @@ pub(crate) fn put_bits(words: &mut [u64], offset: usize, width: usize, bits: u64
     let mask = if width == 8 { u64::MAX } else { ((1 << (width * 8)) - 1) << shift };
     let word = &mut words[offset / 8];
     *word = *word & !mask | bits << shift & mask;
+}
+
+/// Puts 16 bytes at an offset that is a multiple of 8.
+#[inline(always)]
+pub(crate) fn put_wide(words: &mut [u64], offset: usize, bits: u128) {
+    debug_assert!(offset.is_multiple_of(8));
+    words[offset / 8] = bits as u64;
+    words[offset / 8 + 1] = (bits >> 64) as u64;
 }
 
 /// Sets or clears the bit with this index.

@@ -1,9 +1,12 @@
 //! The key codec: encoded keys have the order of the values, come back as they were, and none is a prefix of another.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
+use common::wide;
 use ensilo_row::{Decimal, Key, KeyBuf, KeyPrefix, RowId, Text, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -87,6 +90,14 @@ proptest! {
         check_column(RowId(left), RowId(right), Ord::cmp);
         check_column(Decimal::<2>::from_scaled(left as i64), Decimal::from_scaled(right as i64), Ord::cmp);
         check_column(Timestamp::from_micros(left as i64), Timestamp::from_micros(right as i64), Ord::cmp);
+    }
+
+    #[test]
+    fn wide_numbers_keep_their_order(left in wide(), right in wide()) {
+        check_column(left, right, Ord::cmp);
+        check_column(left.cast_signed(), right.cast_signed(), Ord::cmp);
+        check(&(left, Reverse(left.cast_signed())), &(right, Reverse(right.cast_signed())),
+            left.cmp(&right).then(right.cast_signed().cmp(&left.cast_signed())));
     }
 
     #[test]
@@ -175,6 +186,7 @@ proptest! {
         check::<Reverse<Option<String>>>(&bytes);
         check::<(u16, Reverse<Vec<u8>>, Option<bool>, Text<300>)>(&bytes);
         check::<RowId>(&bytes);
+        check::<(u8, i128)>(&bytes);
     }
 
     #[test]

@@ -180,6 +180,9 @@ proptest! {
             if let width @ 1.. = column.column_type.scalar_width() as usize {
                 prop_assert!(slot.offset().is_multiple_of(width));
             }
+            if column.column_type.is_wide() {
+                prop_assert!(slot.offset().is_multiple_of(8));
+            }
             for bit in bits(&schema, index) {
                 seen[bit] += 1;
             }

@@ -5,7 +5,7 @@ mod common;
 
 use std::cmp::Ordering;
 
-use common::{column_type, value};
+use common::{column_type, value, wide};
 use ensilo_row::{ColumnType, KeyBuf, Order, RowBuf, Schema, Value};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -72,6 +72,32 @@ fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![3 => of_column, 1 => decimal(), 1 => any::<i64>().prop_map(Value::from)]
 }
 
+/// Every way to write an integer as a value.
+fn ways(number: i128) -> Vec<Value> {
+    let unsigned = u128::try_from(number).ok().map(Value::from);
+    let short = i64::try_from(number).ok().map(Value::from);
+    let short_unsigned = u64::try_from(number).ok().map(Value::from);
+    [Some(Value::from(number)), unsigned, short, short_unsigned].into_iter().flatten().collect()
+}
+
+/// What an integer column holds after it was given this value.
+fn stored(value: &Value, column_type: ColumnType) -> Option<Value> {
+    let schema = Schema::builder("t").column("n", column_type);
+    let rows = schema.clone().build().unwrap();
+    let keys = schema.key([("n", Order::Ascending)]).build().unwrap();
+    let (mut row, mut key, mut values) = (RowBuf::new(), KeyBuf::new(), [Vec::new(), Vec::new()]);
+    let outcome = rows.encode_row(std::slice::from_ref(value), &mut row);
+    assert_eq!(keys.encode_key(std::slice::from_ref(value), &mut key), outcome);
+    if let Err(error) = outcome {
+        assert!(matches!(error, ensilo_row::RowError::OutOfRange { .. }), "{error}");
+        return None;
+    }
+    rows.decode_row(&[], &row, &mut values[0]).unwrap();
+    keys.decode_key(key.as_bytes(), &mut values[1]).unwrap();
+    assert_eq!(values[0], values[1]);
+    values[0].pop()
+}
+
 /// The encoding of a decimal in a column of this scale, in a row and in a key.
 fn encoded(value: &Value, scale: u8) -> Option<(RowBuf, KeyBuf)> {
     let schema = Schema::builder("t").column("d", ColumnType::Decimal { scale });
@@ -113,6 +139,36 @@ proptest! {
     #[test]
     fn values_have_a_total_order(a in any_value(), b in any_value(), c in any_value()) {
         check_order(&[a, b, c]);
+    }
+
+    #[test]
+    fn integers_are_ordered_by_number_however_they_are_written(left in wide(), right in wide()) {
+        let (left, right) = (left.cast_signed(), right.cast_signed());
+        for value in ways(left) {
+            for other in ways(right) {
+                prop_assert_eq!(value.total_cmp(&other), left.cmp(&right), "{:?} {:?}", value, other);
+            }
+            let above = Value::from(left.cast_unsigned() | 1 << 127);
+            prop_assert_eq!(value.total_cmp(&above), Ordering::Less);
+            prop_assert_eq!(value.to_string(), left.to_string());
+        }
+    }
+
+    #[test]
+    fn a_column_takes_every_integer_that_it_can_hold(bits in wide()) {
+        use ColumnType as T;
+        let number = bits.cast_signed();
+        for (column_type, low, high) in [
+            (T::I8, -128, 127), (T::U16, 0, 0xffff), (T::I64, i64::MIN.into(), i64::MAX.into()), (T::U64, 0, u64::MAX.into()),
+            (T::I128, i128::MIN, i128::MAX), (T::U128, 0, i128::MAX),
+        ] {
+            for value in ways(number) {
+                let expected = (low..=high).contains(&number).then(|| value.clone());
+                prop_assert_eq!(stored(&value, column_type), expected, "{}", column_type);
+            }
+        }
+        prop_assert_eq!(stored(&Value::from(bits), T::U128), Some(Value::from(bits)));
+        prop_assert_eq!(stored(&Value::from(bits), T::I128).is_some(), bits < 1 << 127);
     }
 
     #[test]

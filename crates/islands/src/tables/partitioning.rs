@@ -259,11 +259,10 @@ fn column_len(part: &KeyPart, key: &[u8]) -> Option<usize> {
         return Some(before);
     }
     let len = match part.column_type {
-        ColumnType::FixedBytes { len } => usize::from(len),
         ColumnType::FixedText { .. } | ColumnType::Text | ColumnType::Bytes => {
             key.get(before..)?.iter().position(|byte| *byte == zero)? + 1
         }
-        scalar => scalar.scalar_width() as usize,
+        fixed => fixed.width() as usize,
     };
     Some(before + len)
 }
@@ -276,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    type Long = (Option<u16>, String, Reverse<Vec<u8>>, [u8; 3], Reverse<Option<i64>>);
+    type Long = (Option<u16>, String, Reverse<Vec<u8>>, [u8; 3], Reverse<Option<i64>>, u128);
 
     fn encoded(key: &impl Key) -> Vec<u8> {
         let mut bytes = KeyBuf::new();
@@ -293,16 +292,17 @@ mod tests {
     proptest! {
         #[test]
         fn the_first_columns_of_a_key_are_found(
-            a in any::<Option<u16>>(), b in ".{0,8}", c in any::<Vec<u8>>(), d in any::<[u8; 3]>(), e in any::<Option<i64>>()
+            a in any::<Option<u16>>(), b in ".{0,8}", c in any::<Vec<u8>>(), d in any::<[u8; 3]>(), e in any::<Option<i64>>(), f in any::<u128>()
         ) {
             let (c, e) = (Reverse(c), Reverse(e));
-            let key = encoded(&(a, b.clone(), c.clone(), d, e));
+            let key = encoded(&(a, b.clone(), c.clone(), d, e, f));
             let found = |columns: usize| first_columns(&Long::PARTS[..columns], &key).map(<[u8]>::to_vec);
             prop_assert_eq!(found(1), Some(prefix(&(a,))));
             prop_assert_eq!(found(2), Some(prefix(&(a, b.clone()))));
             prop_assert_eq!(found(3), Some(prefix(&(a, b.clone(), c.clone()))));
-            prop_assert_eq!(found(4), Some(prefix(&(a, b, c, d))));
-            prop_assert_eq!(found(5), Some(key.clone()));
+            prop_assert_eq!(found(4), Some(prefix(&(a, b.clone(), c.clone(), d))));
+            prop_assert_eq!(found(5), Some(prefix(&(a, b, c, d, e))));
+            prop_assert_eq!(found(6), Some(key.clone()));
             prop_assert_eq!(first_columns(Long::PARTS, &key[..key.len() - 1]), None);
         }
 

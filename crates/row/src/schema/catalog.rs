@@ -88,6 +88,8 @@ impl ColumnType {
             Self::FixedBytes { len } => (14, len),
             Self::Text => (15, 0),
             Self::Bytes => (16, 0),
+            Self::I128 => (17, 0),
+            Self::U128 => (18, 0),
         }
     }
 
@@ -110,6 +112,8 @@ impl ColumnType {
             (12, 0) => Self::Timestamp,
             (15, 0) => Self::Text,
             (16, 0) => Self::Bytes,
+            (17, 0) => Self::I128,
+            (18, 0) => Self::U128,
             _ => return None,
         })
     }

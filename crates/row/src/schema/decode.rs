@@ -61,6 +61,9 @@ impl Column {
         if slot.null_bit().is_some_and(|bit| row.bit(bit)) {
             return Ok(Value::Null);
         }
+        if self.column_type.is_wide() {
+            return Ok(self.wide_value(row.wide_bits(slot.offset())));
+        }
         let width = self.column_type.scalar_width() as usize;
         if width > 0 {
             return self.scalar_value(row.aligned_bits(slot.offset(), width));
@@ -85,10 +88,18 @@ impl Column {
             _ => return Err(Malformed),
         })
     }
+
+    /// Returns the number of 16 bytes that the row holds as these bits.
+    pub(super) fn wide_value(&self, bits: u128) -> Value {
+        match self.column_type {
+            ColumnType::I128 => Value::Int128(bits.cast_signed()),
+            _ => Value::Unsigned128(bits),
+        }
+    }
 }
 
 impl ColumnType {
-    /// Returns the first and the past-the-end offset of the bytes of text or bytes.
+    /// Returns the first and the past-the-end offset of the bytes of text or bytes, or of a number of 16 bytes.
     pub(super) fn bytes_range(self, row: &impl Words, slot: Slot) -> Result<(usize, usize), Malformed> {
         let offset = slot.offset();
         match self {
@@ -98,7 +109,7 @@ impl ColumnType {
                 let start = offset + prefix_len;
                 if len > u64::from(len_max) { Err(Malformed) } else { Ok((start, start + len as usize)) }
             }
-            Self::FixedBytes { .. } => Ok((offset, offset + slot.width())),
+            Self::FixedBytes { .. } | Self::I128 | Self::U128 => Ok((offset, offset + slot.width())),
             _ => slot.variable_range(row),
         }
     }

@@ -2,7 +2,8 @@
 
 use super::{Column, Schema, float};
 use crate::column::power_of_ten;
-use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_zeros};
+use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_wide, put_zeros};
+use crate::value::Integer;
 use crate::{ColumnType, RowBuf, RowError, Slot, Value, Words};
 
 impl Schema {
@@ -82,6 +83,7 @@ impl Column {
             Value::Null if self.nullable => Ok(()),
             Value::Null => Err(RowError::Null { column: self.name.clone() }),
             value if self.column_type.scalar_width() > 0 => self.scalar_bits(value).map(|_| ()),
+            value if self.column_type.is_wide() => self.wide_bits(value).map(|_| ()),
             value => self.bytes_of(value).map(|_| ()),
         }
     }
@@ -104,6 +106,10 @@ impl Column {
             put_bits(words, slot.offset(), width, self.scalar_bits(value)?);
             return Ok(());
         }
+        if self.column_type.is_wide() {
+            put_wide(words, slot.offset(), self.wide_bits(value)?);
+            return Ok(());
+        }
         let bytes = self.bytes_of(value)?;
         let prefix_len = self.column_type.prefix_len();
         if prefix_len > 0 {
@@ -123,15 +129,23 @@ impl Column {
             (ColumnType::F64, Value::Float64(value)) => Some(value.to_bits()),
             (ColumnType::Decimal { scale }, value) => self.decimal_bits(value, scale)?,
             (ColumnType::Timestamp, Value::Timestamp(time)) => Some(time.micros().cast_unsigned()),
-            (column_type, Value::Int(value)) if column_type.is_integer() => {
-                integer_bits(column_type, i128::from(*value))
-            }
-            (column_type, Value::Unsigned(value)) if column_type.is_integer() => {
-                integer_bits(column_type, i128::from(*value))
+            (column_type, value) if column_type.is_integer() => {
+                let integer = value.integer().ok_or_else(|| self.wrong_type(value))?;
+                signed(integer).and_then(|value| integer_bits(column_type, value))
             }
             _ => return Err(self.wrong_type(value)),
         };
-        bits.ok_or_else(|| RowError::OutOfRange { column: self.name.clone(), expected: self.column_type })
+        bits.ok_or_else(|| self.out_of_range())
+    }
+
+    /// Returns the bits of a number of 16 bytes as the row holds them.
+    pub(super) fn wide_bits(&self, value: &Value) -> Result<u128, RowError> {
+        let integer = value.integer().ok_or_else(|| self.wrong_type(value))?;
+        let bits = match self.column_type {
+            ColumnType::I128 => signed(integer).map(i128::cast_unsigned),
+            _ => (!integer.is_negative).then_some(integer.bits),
+        };
+        bits.ok_or_else(|| self.out_of_range())
     }
 
     /// Returns the bytes of text or bytes that fit the column.
@@ -163,9 +177,19 @@ impl Column {
         Ok(rescaled.map(i64::cast_unsigned))
     }
 
+    fn out_of_range(&self) -> RowError {
+        RowError::OutOfRange { column: self.name.clone(), expected: self.column_type }
+    }
+
     fn wrong_type(&self, value: &Value) -> RowError {
         RowError::WrongType { column: self.name.clone(), expected: self.column_type, found: value.kind() }
     }
+}
+
+/// `None` where the number is too large.
+fn signed(integer: Integer) -> Option<i128> {
+    let value = integer.bits.cast_signed();
+    ((value < 0) == integer.is_negative).then_some(value)
 }
 
 /// `None` where the type cannot hold the number.

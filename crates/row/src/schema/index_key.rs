@@ -132,6 +132,10 @@ impl Column {
             self.append_ordered(row.aligned_bits(slot.offset(), width), out);
             return Ok(());
         }
+        if self.column_type.is_wide() {
+            self.append_ordered_wide(row.wide_bits(slot.offset()), out);
+            return Ok(());
+        }
         let is_raw = matches!(self.column_type, ColumnType::FixedBytes { .. });
         let (start, end) = self.column_type.bytes_range(row, slot)?;
         for at in (start..end).step_by(8) {

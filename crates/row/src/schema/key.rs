@@ -108,14 +108,12 @@ impl Schema {
 
 /// Returns the row id that a value names.
 fn row_id_of(value: &Value) -> Result<RowId, RowError> {
-    let id = match value {
-        Value::Unsigned(id) => Some(*id),
-        Value::Int(id) => u64::try_from(*id).ok(),
-        _ => {
-            let (column, expected) = (ROW_ID.to_owned(), ColumnType::U64);
-            return Err(RowError::WrongType { column, expected, found: value.kind() });
-        }
+    let (column, expected) = (ROW_ID.to_owned(), ColumnType::U64);
+    let Some(id) = value.integer() else {
+        return Err(RowError::WrongType { column, expected, found: value.kind() });
     };
-    let out_of_range = || RowError::OutOfRange { column: ROW_ID.to_owned(), expected: ColumnType::U64 };
-    id.map(RowId).ok_or_else(out_of_range)
+    match u64::try_from(id.bits) {
+        Ok(bits) if !id.is_negative => Ok(RowId(bits)),
+        _ => Err(RowError::OutOfRange { column, expected }),
+    }
 }

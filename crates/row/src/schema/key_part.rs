@@ -57,9 +57,16 @@ impl Column {
         out.append(&bits.to_be_bytes()[8 - width..]);
     }
 
+    /// Appends the bits of a number of 16 bytes, as the row holds them, so that keys order it.
+    pub(super) fn append_ordered_wide(&self, bits: u128, out: &mut KeyBuf) {
+        out.append_array(self.column_type.ordered_wide(bits).to_be_bytes());
+    }
+
     fn append_value(&self, value: &Value, out: &mut KeyBuf) -> Result<(), RowError> {
         if self.column_type.scalar_width() > 0 {
             self.append_ordered(self.scalar_bits(value)?, out);
+        } else if self.column_type.is_wide() {
+            self.append_ordered_wide(self.wide_bits(value)?, out);
         } else if matches!(self.column_type, ColumnType::FixedBytes { .. }) {
             out.append(self.bytes_of(value)?);
         } else {
@@ -75,6 +82,10 @@ impl Column {
         if self.column_type.scalar_width() > 0 {
             let ordered = self.take_number(key)?;
             return self.scalar_value(self.column_type.bits_of_ordered(ordered));
+        }
+        if self.column_type.is_wide() {
+            let ordered = u128::from_be_bytes(key.take()?);
+            return Ok(self.wide_value(self.column_type.ordered_wide(ordered)));
         }
         if let ColumnType::FixedBytes { len } = self.column_type {
             return key.take_slice(usize::from(len)).map(Value::Bytes);
@@ -98,8 +109,8 @@ impl Column {
         }
         if self.column_type.scalar_width() > 0 {
             self.take_number(key).map(|_| ())
-        } else if let ColumnType::FixedBytes { len } = self.column_type {
-            key.skip(usize::from(len))
+        } else if self.column_type.is_wide() || matches!(self.column_type, ColumnType::FixedBytes { .. }) {
+            key.skip(self.column_type.width() as usize)
         } else {
             key.take_escaped(|_| Ok(()))
         }

@@ -18,6 +18,8 @@ pub(crate) fn column_type() -> impl Strategy<Value = ColumnType> {
         T::U16,
         T::U32,
         T::U64,
+        T::I128,
+        T::U128,
         T::F32,
         T::F64,
         T::Timestamp,
@@ -43,6 +45,15 @@ fn text(len_max: usize) -> impl Strategy<Value = String> {
     )
 }
 
+/// Numbers near zero, near the ends of 64 and of 128 bits, and any.
+pub(crate) fn wide() -> impl Strategy<Value = u128> {
+    let near = select(vec![0, 1 << 63, 1 << 64, 1 << 127]);
+    prop_oneof![
+        any::<u128>(),
+        (near, 0..5u128).prop_map(|(near, distance): (u128, _)| near.wrapping_add(distance).wrapping_sub(2))
+    ]
+}
+
 pub(crate) fn value(column_type: ColumnType, nullable: bool) -> BoxedStrategy<Value> {
     use ColumnType as T;
     let value = match column_type {
@@ -55,6 +66,8 @@ pub(crate) fn value(column_type: ColumnType, nullable: bool) -> BoxedStrategy<Va
         T::U16 => any::<u16>().prop_map(Value::from).boxed(),
         T::U32 => any::<u32>().prop_map(Value::from).boxed(),
         T::U64 => any::<u64>().prop_map(Value::from).boxed(),
+        T::I128 => wide().prop_map(|bits| bits.cast_signed().into()).boxed(),
+        T::U128 => wide().prop_map(Value::from).boxed(),
         T::F32 => any::<u32>().prop_map(|bits| f32::from_bits(bits).into()).boxed(),
         T::F64 => any::<u64>().prop_map(|bits| f64::from_bits(bits).into()).boxed(),
         T::Decimal { scale } => any::<i64>().prop_map(move |units| Value::Decimal { units, scale }).boxed(),
