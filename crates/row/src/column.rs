@@ -1,12 +1,32 @@
 //! Rust types as columns.
 
+#[cfg(feature = "chrono")]
+mod chrono;
 mod decimal;
 mod inline;
+#[cfg(feature = "jiff")]
+mod jiff;
+#[cfg(any(feature = "jiff", feature = "chrono", feature = "time"))]
+mod nanoseconds;
 mod nullable;
 mod row_id;
+#[cfg(feature = "rust_decimal")]
+mod rust_decimal;
 mod scalar;
+#[cfg(any(
+    feature = "uuid",
+    feature = "jiff",
+    feature = "chrono",
+    feature = "time",
+    feature = "rust_decimal"
+))]
+mod stored_as;
 mod text;
+#[cfg(feature = "time")]
+mod time;
 mod timestamp;
+#[cfg(feature = "uuid")]
+mod uuid;
 mod variable;
 mod wide;
 
@@ -16,12 +36,13 @@ pub use decimal::{Decimal, DecimalError};
 pub(crate) use decimal::{magnitude as decimal_magnitude, power_of_ten};
 pub use row_id::RowId;
 pub use text::{Text, TextError};
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, TimestampError};
 
 /// A Rust type that can be a column.
 ///
 /// Implemented for `bool`, the integers up to 128 bits, `f32`, `f64`, [`Decimal`], [`Timestamp`], [`RowId`], [`Text`],
 /// `[u8; N]`, `String`, `Vec<u8>`, and `Option` of each of them; `#[derive(ColumnValue)]` implements it for types of a program.
+/// Features of the crate `ensilo` add types of other crates.
 ///
 /// All slots are constants where rows are derived: a number is read as one word, one shift and one mask.
 #[diagnostic::on_unimplemented(

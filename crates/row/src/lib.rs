@@ -29,7 +29,7 @@ mod schema;
 mod value;
 mod words;
 
-pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp};
+pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp, TimestampError};
 pub use column_type::ColumnType;
 pub use description::{IndexDescription, RowDescription};
 #[doc(hidden)]

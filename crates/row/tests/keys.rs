@@ -3,55 +3,12 @@
 
 mod common;
 
-use std::cmp::{Ordering, Reverse};
-use std::fmt::Debug;
+use std::cmp::Reverse;
 
-use common::wide;
+use common::{check, check_column, encoded, wide};
 use ensilo_row::{Decimal, Key, KeyBuf, KeyPrefix, RowId, Text, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-fn encoded<K: Key>(key: &K) -> Vec<u8> {
-    let mut buf = KeyBuf::new();
-    key.encode(&mut buf);
-    buf.as_bytes().to_vec()
-}
-
-/// The property that makes a codec of keys: order, round trip, no proper prefixes (K1), the stated length.
-fn check<K: Key + Debug>(left: &K, right: &K, order: Ordering) {
-    let (left_bytes, right_bytes) = (encoded(left), encoded(right));
-    assert_eq!(left_bytes.cmp(&right_bytes), order, "{left:?} and {right:?}");
-    assert_eq!(order == Ordering::Equal, left_bytes.starts_with(&right_bytes), "{left:?} and {right:?}");
-    let again = K::decode(&left_bytes).expect("its own encoding");
-    assert_eq!(encoded(&again), left_bytes, "{left:?} and {again:?}");
-    if let Some(len) = K::FIXED_LEN {
-        assert_eq!(left_bytes.len(), len);
-    }
-}
-
-/// A column alone, descending, nullable, and inside tuples of every way to encode them.
-fn check_column<C>(left: C, right: C, compare: impl Fn(&C, &C) -> Ordering)
-where
-    C: ensilo_row::ColumnValue + Debug,
-{
-    let order = compare(&left, &right);
-    let wrapped = |value: &C| (Some(value.clone()), Reverse(value.clone()), Reverse(Some(value.clone())));
-    let ((left_some, left_reverse, left_both), (right_some, right_reverse, right_both)) =
-        (wrapped(&left), wrapped(&right));
-    check(&left, &right, order);
-    check(&left_reverse, &right_reverse, order.reverse());
-    check(&left_some, &right_some, order);
-    check(&left_both, &right_both, order.reverse());
-    check(&None, &right_some, Ordering::Less);
-    check(&Reverse(None), &right_both, Ordering::Greater);
-    for (low, high) in [(3u8, 3u8), (3, 4)] {
-        check(&(left.clone(), low), &(right.clone(), high), order.then(low.cmp(&high)));
-        check(&(low, left.clone()), &(high, right.clone()), low.cmp(&high).then(order));
-        let (long_left, long_right) =
-            ((left_reverse.clone(), u64::MAX, low), (right_reverse.clone(), u64::MAX, high));
-        check(&long_left, &long_right, order.reverse().then(low.cmp(&high)));
-    }
-}
 
 /// Numbers near each other, near zero and near the ends are as likely as any.
 fn number() -> impl Strategy<Value = u64> {

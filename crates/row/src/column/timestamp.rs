@@ -55,10 +55,31 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Why a [`Timestamp`] is no time of another crate: the year is beyond those that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampError;
+
+impl fmt::Display for TimestampError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the timestamp is in a year that the other type does not have")
+    }
+}
+
+impl std::error::Error for TimestampError {}
+
+/// Returns the day, counted from 1970-01-01, of a date in the proleptic Gregorian calendar.
+#[cfg(any(feature = "jiff", test))]
+pub(super) fn day_of_civil_date(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (cycle, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day = (153 * month + 2) / 5 + day - 1;
+    cycle * 146_097 + 365 * year + year / 4 - year / 100 + day - 719_468
+}
+
 /// Returns the date in the proleptic Gregorian calendar of a day counted from 1970-01-01.
 ///
 /// Years are counted from March, so that the leap day is their last, in cycles of 400 years or 146097 days.
-fn civil_date(day: i64) -> (i64, i64, i64) {
+pub(super) fn civil_date(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468; // days from 0000-03-01 to 1970-01-01
     let cycle = day.div_euclid(146_097);
     let day = day.rem_euclid(146_097);
@@ -83,6 +104,14 @@ mod tests {
         assert_eq!(print(4_107_542_399_999_999), "2100-02-28T23:59:59.999999Z");
         assert_eq!(print(4_107_542_400_000_000), "2100-03-01T00:00:00.000000Z");
         assert!(print(i64::MIN).starts_with("-290308-"));
+    }
+
+    #[test]
+    fn days_are_those_of_their_dates() {
+        for day in (-1_000_000..1_000_000).chain([-(1 << 40), 1 << 40]) {
+            let (year, month, day_of_month) = civil_date(day);
+            assert_eq!(day_of_civil_date(year, month, day_of_month), day);
+        }
     }
 
     #[test]

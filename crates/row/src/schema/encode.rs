@@ -2,8 +2,8 @@
 
 use super::{Column, Schema, float};
 use crate::column::power_of_ten;
-use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_wide, put_zeros};
 use crate::value::Integer;
+use crate::words::{put_bit, put_bits, put_bytes, put_unaligned, put_wide, put_zeros};
 use crate::{ColumnType, RowBuf, RowError, Slot, Value, Words};
 
 impl Schema {
