@@ -6,6 +6,8 @@ mod decimal;
 mod inline;
 #[cfg(feature = "jiff")]
 mod jiff;
+#[cfg(feature = "json")]
+mod json;
 #[cfg(any(feature = "jiff", feature = "chrono", feature = "time"))]
 mod nanoseconds;
 mod nullable;
@@ -13,6 +15,8 @@ mod row_id;
 #[cfg(feature = "rust_decimal")]
 mod rust_decimal;
 mod scalar;
+#[cfg(feature = "serde")]
+mod serialized;
 #[cfg(any(
     feature = "uuid",
     feature = "jiff",
@@ -32,8 +36,12 @@ mod wide;
 
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
 
+#[cfg(feature = "serde")]
+pub(crate) use decimal::parse_units as parse_decimal_units;
 pub use decimal::{Decimal, DecimalError};
 pub(crate) use decimal::{magnitude as decimal_magnitude, power_of_ten};
+#[cfg(feature = "json")]
+pub use json::{Json, JsonError};
 pub use row_id::RowId;
 pub use text::{Text, TextError};
 pub use timestamp::{Timestamp, TimestampError};

@@ -30,6 +30,8 @@ mod value;
 mod words;
 
 pub use column::{ColumnValue, Decimal, DecimalError, RowId, Text, TextError, Timestamp, TimestampError};
+#[cfg(feature = "json")]
+pub use column::{Json, JsonError};
 pub use column_type::ColumnType;
 pub use description::{IndexDescription, RowDescription};
 #[doc(hidden)]

@@ -13,6 +13,8 @@ mod index_key;
 mod key;
 mod key_columns;
 mod key_part;
+#[cfg(feature = "serde")]
+mod named_row;
 mod parts;
 mod same_key;
 mod shown_key;

@@ -58,6 +58,6 @@ impl TryFrom<Timestamp> for DateTime<Utc> {
     type Error = TimestampError;
 
     fn try_from(time: Timestamp) -> Result<Self, TimestampError> {
-        Self::from_timestamp_micros(time.micros()).ok_or(TimestampError)
+        Self::from_timestamp_micros(time.micros()).ok_or(TimestampError::OutOfRange)
     }
 }

@@ -197,28 +197,33 @@ impl<const SCALE: u8> FromStr for Decimal<SCALE> {
     type Err = DecimalError;
 
     fn from_str(text: &str) -> Result<Self, DecimalError> {
-        let (negative, digits) = match text.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
-            return Err(DecimalError::Syntax);
-        }
-        if fraction.trim_end_matches('0').len() > usize::from(SCALE) {
-            return Err(DecimalError::TooPrecise);
-        }
-        let fraction = fraction.bytes().chain(std::iter::repeat(b'0')).take(usize::from(SCALE));
-        let mut units = 0i128;
-        for digit in whole.bytes().chain(fraction) {
-            units = units * 10 + i128::from(digit - b'0');
-            if units > i128::from(i64::MAX) + 1 {
-                return Err(DecimalError::Overflow);
-            }
-        }
-        i64::try_from(if negative { -units } else { units }).map(Self).map_err(|_| DecimalError::Overflow)
+        parse_units(text, SCALE).map(Self)
     }
+}
+
+/// Returns the units of `10^-scale` that the text says.
+pub(crate) fn parse_units(text: &str, scale: u8) -> Result<i64, DecimalError> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
+        return Err(DecimalError::Syntax);
+    }
+    if fraction.trim_end_matches('0').len() > usize::from(scale) {
+        return Err(DecimalError::TooPrecise);
+    }
+    let fraction = fraction.bytes().chain(std::iter::repeat(b'0')).take(usize::from(scale));
+    let mut units = 0i128;
+    for digit in whole.bytes().chain(fraction) {
+        units = units * 10 + i128::from(digit - b'0');
+        if units > i128::from(i64::MAX) + 1 {
+            return Err(DecimalError::Overflow);
+        }
+    }
+    i64::try_from(if negative { -units } else { units }).map_err(|_| DecimalError::Overflow)
 }
 
 #[cfg(test)]

@@ -62,6 +62,6 @@ impl TryFrom<Timestamp> for jiff::Timestamp {
     type Error = TimestampError;
 
     fn try_from(time: Timestamp) -> Result<Self, TimestampError> {
-        Self::from_microsecond(time.micros()).map_err(|_| TimestampError)
+        Self::from_microsecond(time.micros()).map_err(|_| TimestampError::OutOfRange)
     }
 }

@@ -62,7 +62,8 @@ impl TryFrom<Timestamp> for UtcDateTime {
     type Error = TimestampError;
 
     fn try_from(time: Timestamp) -> Result<Self, TimestampError> {
-        Self::from_unix_timestamp_nanos(i128::from(time.micros()) * 1000).map_err(|_| TimestampError)
+        Self::from_unix_timestamp_nanos(i128::from(time.micros()) * 1000)
+            .map_err(|_| TimestampError::OutOfRange)
     }
 }
 
