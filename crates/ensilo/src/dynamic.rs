@@ -46,6 +46,9 @@ use crate::{Arrivals, Error, Result};
 /// # Ok(()) }
 /// ```
 ///
+/// With the feature `json`, [`schema`](Self::schema) makes rows of JSON objects and JSON objects of rows (`Schema::row_from_json`,
+/// `Schema::row_to_json`).
+///
 /// # Errors
 /// Every statement may return those of the methods of [`Table`](crate::Table), and [`Error::WrongType`] when
 /// a value does not fit its column or there are too few or too many; [`Error::UnknownColumn`]. Nothing has

@@ -116,11 +116,46 @@
 //! No timer is built in: for a wait with a limit, take that of the runtime. Threads have
 //! [`Arrivals::wait_timeout`].
 //!
+//! # Types of columns
+//! A field of a [`Row`] is one of these, or an `Option` of one:
+//!
+//! | in the program | stored as | feature |
+//! |---|---|---|
+//! | `bool`, integers from `u8` and `i8` to `u128` and `i128`, `f32`, `f64` | the same | |
+//! | [`Text<N>`](Text), `[u8; N]` | text and bytes of bounded length, in place | |
+//! | `String`, `Vec<u8>` | text and bytes of any length | |
+//! | [`Decimal<SCALE>`](Decimal), [`Timestamp`], [`RowId`] | an integer of 64 bits | |
+//! | a struct with one field that is a column, by `#[derive(ColumnValue)]` | what the field is stored as | |
+//! | an enum without fields, by `#[derive(ColumnValue)]` | the number of the variant, a `u8` by default | |
+//! | `uuid::Uuid` | 16 bytes | `uuid` |
+//! | `jiff::Timestamp`, `jiff::civil::DateTime` | an `i128` of nanoseconds | `jiff` |
+//! | `jiff::civil::Date`, `jiff::civil::Time` | an `i32` of days, a `u64` of nanoseconds | `jiff` |
+//! | `chrono::DateTime<Utc>`, `NaiveDateTime` | an `i128` of nanoseconds | `chrono` |
+//! | `chrono::NaiveDate`, `NaiveTime` | an `i32` of days, a `u64` of nanoseconds | `chrono` |
+//! | `time::UtcDateTime`, `OffsetDateTime`, `PrimitiveDateTime` | an `i128` of nanoseconds | `time` |
+//! | `time::Date`, `Time` | an `i32` of days, a `u64` of nanoseconds | `time` |
+//! | `rust_decimal::Decimal` | 16 bytes, in the order of the numbers | `rust_decimal` |
+//! | `Json<T>` of any type that serde knows | text | `json` |
+//!
+//! Keys and indexes have the order of the values. All values of a type are stored, and read as they were, with three exceptions:
+//! a leap second of `chrono` becomes the last nanosecond before it, an `OffsetDateTime` is read in UTC, and a `Decimal` of
+//! `rust_decimal` without zeros at its end; in each case what is read is the same point in time, or number. Times take 16 bytes for that.
+//! [`Timestamp`] takes 8, is made of the points in time of those crates by `From`, which cuts nanoseconds off, and makes them by
+//! `TryFrom`.
+//!
+//! What is stored is what counts: two types that are stored alike are two ways to see one column, so a table can be
+//! opened with either. A row may hold what the program's type does not have, such as the number of a variant that a newer version of the program
+//! knows: reading it is [`Error::UnknownValue`].
+//!
 //! # Features
 //! None is on by default.
 //! - `lz4`: the log and checkpoints can be compressed ([`Options::log_compression`],
 //!   [`Options::checkpoint_compression`]), and databases with compressed files be opened. Without it, opening
 //!   one ends with [`OpenError::CompressionUnsupported`] and changes nothing.
+//! - `uuid`, `jiff`, `chrono`, `time`, `rust_decimal`: types of these crates as columns, see above.
+//! - `serde`: `Text`, `Decimal`, `Timestamp` and `RowId` can be serialized and deserialized, and so can dynamic rows, by the
+//!   names of their columns (`Schema::named_row`, `Schema::row_seed`).
+//! - `json`: `Json<T>`, and dynamic rows as JSON objects (`Schema::row_to_json`, `Schema::row_from_json`). It has `serde` in it.
 //!
 //! # Systems
 //! 64-bit Unix systems; on others the build ends with an error that says so.
@@ -206,20 +241,22 @@ pub mod group {
 
 /// What rows, keys, schemas and values are, beyond what most programs name.
 ///
-/// `#[derive(Row)]` and `#[derive(Columns)]` write code that names this module. What that code needs and
+/// `#[derive(Row)]`, `#[derive(Columns)]` and `#[derive(ColumnValue)]` write code that names this module. What that code needs and
 /// nothing else is not shown, and changes without notice.
 pub mod row {
     pub use ensilo_row::{
         AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
         KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, KeyedRow, Malformed,
         NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema,
-        SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value, WordSlice, Words,
+        SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{
         ColumnSpec, HasColumn, IndexDescription, Layout, RowDescription, Slot, TextColumn, WordPatch,
         rewrite_row, window, window_len,
     };
+    #[cfg(feature = "json")]
+    pub use ensilo_row::{Json, JsonError};
 }
 
 /// The disk that the files of a database lie on, as a trait: [`Options::open_with`] takes another one than
@@ -239,8 +276,10 @@ pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order,
-    Row, RowId, Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, Value,
+    Row, RowId, Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
 };
+#[cfg(feature = "json")]
+pub use ensilo_row::{Json, JsonError};
 pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
     UnknownValue, UserError, WrongType,

@@ -3,6 +3,7 @@
 pub(super) mod at_the_limit;
 mod catalog;
 mod collection;
+mod column_types;
 mod cursors;
 mod dynamic;
 mod errors;

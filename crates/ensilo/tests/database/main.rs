@@ -6,6 +6,7 @@
 
 mod engines;
 mod failpoints;
+mod measurements;
 mod names;
 
 /// Silo's engine.

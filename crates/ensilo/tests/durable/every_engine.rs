@@ -5,6 +5,7 @@ mod broken_indexes;
 mod checkpoints;
 mod closing;
 mod collection;
+mod column_types;
 mod crashes;
 mod events;
 mod failures;

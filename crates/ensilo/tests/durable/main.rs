@@ -6,6 +6,8 @@
 
 #[path = "../database/failpoints.rs"]
 mod failpoints;
+#[path = "../database/measurements.rs"]
+mod measurements;
 mod two_disks;
 
 /// Silo's engine.

@@ -81,7 +81,7 @@ fn a_panic_that_comes_of_stale_reads_is_a_conflict_that_nobody_hears_of() {
         .unwrap();
     assert_eq!((sum, attempts.get()), (100, attempts_beside(3)));
     assert_eq!(messages(), [""; 0]);
-    assert_eq!(db.statistics().unwrap().attempts_max.max(1), attempts_beside(3).into());
+    assert_eq!(db.statistics().unwrap().attempts_max.max(1), u64::from(attempts_beside(3)));
 }
 
 #[test]
