@@ -27,7 +27,8 @@ pub enum IslandError {
         /// The table.
         table: String,
     },
-    /// A table, an index or a key is not what is stored, or cannot be: nothing has changed.
+    /// A table, an index or a key is not what is stored, or cannot be, or a row has a value that the program's types do not have (see
+    /// [`ensilo::Error::UnknownValue`]): nothing has changed.
     Unfit(String),
     /// An instance has ended before it answered the commit of a transaction that writes: it has happened everywhere, or will, or has changed nothing,
     /// which only the rows tell. A program that has to know has each transaction insert a row under a number of its own, and looks whether that is

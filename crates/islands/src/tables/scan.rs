@@ -9,7 +9,7 @@ use super::error::IslandError;
 use super::partitioning::Places;
 use super::reader::IslandRead;
 use super::statement::{Answer, EncodedRow, Range, Statement};
-use super::table::{IslandTable, decoded, unexpected};
+use super::table::{IslandTable, decoded, unexpected, unknown_value};
 
 /// A scan of an [`IslandTable`] in the order of its primary key or of an index, to be narrowed and then run in a transaction.
 ///
@@ -120,7 +120,7 @@ impl<'t, T: KeyedRow> IslandScan<'t, T> {
     fn in_order(&self, rows: Vec<EncodedRow>, is_of_several: bool) -> Result<Vec<T>, IslandError> {
         let mut sorted = Vec::with_capacity(rows.len());
         for (key_bytes, row) in rows {
-            let key = T::Key::decode(&key_bytes).map_err(|_| unexpected())?;
+            let key = T::Key::decode(&key_bytes).map_err(|_| unknown_value::<T>())?;
             let row: T = decoded(&key, &row)?;
             let place = match self.index.filter(|_| is_of_several) {
                 None => key_bytes,

@@ -302,6 +302,11 @@ pub(super) fn unexpected() -> IslandError {
     IslandError::Unfit("an instance has answered something else".to_owned())
 }
 
+pub(super) fn unknown_value<T: KeyedRow>() -> IslandError {
+    let table = T::schema().name();
+    IslandError::Unfit(format!("a row of table {table} has a value that the program's types do not have"))
+}
+
 pub(super) fn encoded_key(key: &impl Key) -> Vec<u8> {
     let mut bytes = KeyBuf::new();
     key.encode(&mut bytes);
@@ -317,7 +322,7 @@ fn bytes_of(row: &RowBuf) -> Vec<u8> {
 pub(super) fn decoded<T: KeyedRow>(key: &T::Key, row: &[u8]) -> Result<T, IslandError> {
     let mut buf = RowBuf::new();
     buf.set_bytes(row);
-    T::decode(key, &buf).map_err(|_| unexpected())
+    T::decode(key, &buf).map_err(|_| unknown_value::<T>())
 }
 
 impl<T: KeyedRow> Clone for IslandTable<T> {

@@ -5,9 +5,12 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 
-use super::nanoseconds::{of_seconds, of_time, seconds_of, time_of};
+use super::nanoseconds::{of_time, time_of};
 use super::stored_as::stored_as;
 use crate::{Timestamp, TimestampError};
+
+/// Nanoseconds in a second.
+const SECOND: i128 = 1_000_000_000;
 
 /// The last nanosecond of a second.
 const LAST: u32 = 999_999_999;
@@ -16,13 +19,13 @@ stored_as! {
     /// Stored as an `i128` of nanoseconds since 1970-01-01 UTC: nothing is lost but leap seconds, which become the last nanosecond before
     /// them. [`Timestamp`] has half as many bytes, and is made of one by `From`.
     DateTime<Utc> as i128,
-        |time| of_seconds(time.timestamp(), time.timestamp_subsec_nanos().min(LAST)),
+        |time| nanoseconds_of(time.timestamp(), time.timestamp_subsec_nanos().min(LAST)),
         |nanoseconds| utc_of(nanoseconds);
 
     /// Stored as an `i128` of nanoseconds since 1970-01-01 00:00: nothing is lost but leap seconds, which become the last nanosecond
     /// before them.
     NaiveDateTime as i128,
-        |time| of_seconds(time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos().min(LAST)),
+        |time| nanoseconds_of(time.and_utc().timestamp(), time.and_utc().timestamp_subsec_nanos().min(LAST)),
         |nanoseconds| utc_of(nanoseconds).map(|time| time.naive_utc());
 
     /// Stored as an `i32` of days since 1970-01-01.
@@ -35,9 +38,13 @@ stored_as! {
         |nanoseconds| naive_time_of(nanoseconds);
 }
 
+fn nanoseconds_of(seconds: i64, nanoseconds: u32) -> i128 {
+    i128::from(seconds) * SECOND + i128::from(nanoseconds)
+}
+
 fn utc_of(nanoseconds: i128) -> Option<DateTime<Utc>> {
-    let (seconds, nanoseconds) = seconds_of(nanoseconds)?;
-    DateTime::from_timestamp(seconds, nanoseconds)
+    let seconds = i64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;
+    DateTime::from_timestamp(seconds, nanoseconds.rem_euclid(SECOND) as u32)
 }
 
 fn naive_time_of(nanoseconds: u64) -> Option<NaiveTime> {

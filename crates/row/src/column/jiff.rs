@@ -2,10 +2,13 @@
 
 use jiff::civil::{Date, DateTime, Time};
 
-use super::nanoseconds::{day_of, of_day, of_time, time_of};
+use super::nanoseconds::{of_time, time_of};
 use super::stored_as::stored_as;
 use super::timestamp::{civil_date, day_of_civil_date};
 use crate::{Timestamp, TimestampError};
+
+/// Nanoseconds in a day.
+const DAY: i128 = 86_400_000_000_000;
 
 stored_as! {
     /// Stored as an `i128` of nanoseconds since 1970-01-01 UTC: nothing is lost. [`Timestamp`] has half as many bytes, and is made
@@ -20,7 +23,7 @@ stored_as! {
 
     /// Stored as an `i128` of nanoseconds since 1970-01-01 00:00.
     DateTime as i128,
-        |time| of_day(day_of_date(time.date()), nanoseconds_of_time(time.time())),
+        |time| i128::from(day_of_date(time.date())) * DAY + i128::from(nanoseconds_of_time(time.time())),
         |nanoseconds| date_time_of(nanoseconds);
 }
 
@@ -46,8 +49,8 @@ fn time_of_nanoseconds(nanoseconds: u64) -> Option<Time> {
 }
 
 fn date_time_of(nanoseconds: i128) -> Option<DateTime> {
-    let (day, nanoseconds) = day_of(nanoseconds)?;
-    Some(DateTime::from_parts(date_of_day(day)?, time_of_nanoseconds(nanoseconds)?))
+    let date = date_of_day(i32::try_from(nanoseconds.div_euclid(DAY)).ok()?)?;
+    Some(DateTime::from_parts(date, time_of_nanoseconds(nanoseconds.rem_euclid(DAY) as u64)?))
 }
 
 /// The microsecond that the time lies in: nanoseconds are cut off, towards the past.
