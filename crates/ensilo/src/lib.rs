@@ -271,12 +271,13 @@ pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
     RecoveryProgress, RecoveryStatistics,
 };
+// `ColumnValue` is the macro alone: its trait, in `row`, has a method `write` that would hide that of `std::io::Write` for a `Vec<u8>`.
 pub use ensilo_derive::{ColumnValue, Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
-    AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order,
-    Row, RowId, Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
+    AsKey, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId,
+    Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
 };
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};
