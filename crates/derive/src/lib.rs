@@ -43,6 +43,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// - `index(name = "name", columns(a, b desc), unique)`: a secondary index, as often as needed; `unique` is optional.
 /// - `crate = "path"`: where the traits are.
 ///
+/// A field has any type that is a column: `ensilo` lists them, and [`ColumnValue`](derive@ColumnValue) adds those of a program.
+///
 /// On a field:
 /// - `key`: part of the primary key, in the order of the fields. `key, desc`: in descending order; the key then has
 ///   `std::cmp::Reverse` of the field's type. Without any key field, the table invents row ids.

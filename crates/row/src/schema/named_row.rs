@@ -28,8 +28,9 @@ impl Schema {
         NamedRow { schema: self, row }
     }
 
-    /// Returns what deserializes a row, one value per column, from a map by the names of the columns. Nullable columns may be missing;
-    /// a name that no column has, or has twice, is an error, as is a value that does not fit its column.
+    /// Returns what deserializes a row, one value per column, from a map by the names of the columns, in a format that describes itself.
+    /// Nullable columns may be missing; a name that no column has, or a second value of one, is an error, as is a value that does not
+    /// fit its column.
     pub fn row_seed<'de>(&self) -> impl DeserializeSeed<'de, Value = Vec<Value>> + '_ {
         RowSeed { schema: self }
     }
@@ -90,7 +91,8 @@ impl Serialize for NamedRow<'_> {
     }
 }
 
-/// As the module `named_row` of the sources says: decimals and timestamps are text, and bytes are in formats for people.
+/// Decimals and timestamps are text. In formats for people, such as JSON, bytes are text as well, two hexadecimal digits a byte after `0x`, and so
+/// are floats that are no numbers: `NaN`, `inf` and `-inf`. A NaN with another sign or payload than [`f64::NAN`] is an error there.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
