@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_engine::{Engine, ReadOf, WriteOf};
-use ensilo_row::{KeyBuf, Malformed, RowError, Schema, Value};
+use ensilo_row::{KeyBuf, Malformed, PrimaryKey, RowError, RowId, Schema, Value};
 
 pub use encoded::{EncodedScan, EncodedTable};
 pub use scan::DynamicScan;
 
 use crate::catalog::table_core::TableCore;
-use crate::error::Name;
+use crate::error::{Name, WrongType};
 use crate::maintain;
+use crate::row_ids::{ROW_ID_END, RowIds};
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Arrivals, Error, Result};
@@ -133,6 +134,37 @@ impl<E: Engine> DynamicTable<E> {
         })
     }
 
+    /// Inserts a row of a table that assigns row ids under an id that it had in another database, for programs of this workspace that
+    /// bring rows back.
+    ///
+    /// Once the database is opened again, it assigns larger ids than all that its tables have. Until then it may assign the
+    /// same one to another row, whose insertion ends with [`Error::DuplicateKey`].
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::DuplicateKey`]; [`Error::WrongType`] when the table has a primary key of its own, and for ids
+    /// from 2^59 on.
+    #[doc(hidden)]
+    pub fn insert_with_row_id<'t>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        id: RowId,
+        row: &[Value],
+    ) -> Result<()> {
+        let why = match self.core.schema.primary_key() {
+            PrimaryKey::RowId if id < ROW_ID_END => None,
+            PrimaryKey::RowId => Some("row ids are smaller than 2^59"),
+            _ => Some("the table has a primary key, and no row ids"),
+        };
+        if let Some(why) = why {
+            return Err(Error::WrongType(WrongType::new("", why)));
+        }
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let key = self.encode_row_under(inner, row, |_| id)?;
+            self.insert_encoded(inner, &key)
+        })
+    }
+
     /// Inserts the row, or replaces the row with the same key. A table that assigns row ids always inserts.
     ///
     /// # Errors
@@ -200,10 +232,20 @@ impl<E: Engine> DynamicTable<E> {
 
     /// Encodes the row into the scratch and returns its key.
     fn encode_row(&self, inner: &mut Inner<'_, impl ReadOf<E>>, row: &[Value]) -> Result<KeyBuf> {
+        self.encode_row_under(inner, row, RowIds::next)
+    }
+
+    /// Encodes the row into the scratch and returns its key; `row_id` is asked where the table has row ids.
+    fn encode_row_under(
+        &self,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
+        row: &[Value],
+        row_id: impl FnOnce(&mut RowIds) -> RowId,
+    ) -> Result<KeyBuf> {
         let (schema, local) = (&self.core.schema, &mut *inner.local);
         let mut key = KeyBuf::new();
         schema
-            .encode_insert_key(row, || local.row_ids.next(), &mut key)
+            .encode_insert_key(row, || row_id(&mut local.row_ids), &mut key)
             .and_then(|()| schema.encode_row(row, &mut local.row))
             .map_err(|error| self.refused(error))?;
         Ok(key)

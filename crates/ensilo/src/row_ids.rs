@@ -11,7 +11,8 @@
 //! on, [`BLOCKS_PER_EPOCH`] blocks, and an id is handed out only when the global epoch has come to its own.
 //! Whoever commits a row with it then does so in this epoch or a later one; and an opening begins in an epoch
 //! after every one on disk, and with that epoch's ids. Where ids go faster than epochs, the epoch is moved
-//! on. A database in memory is not opened again, and does without.
+//! on: by one while transactions run, and at once at an opening that finds rows with larger ids, as rows of another database
+//! may have ([`DynamicTable::insert_with_row_id`](crate::DynamicTable)). A database in memory is not opened again, and does without.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,9 @@ use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
 const BLOCK_LEN: u64 = 4096;
+
+/// Rows that come from elsewhere have smaller ids, so that those that follow leave half of all epochs to come.
+pub(crate) const ROW_ID_END: RowId = RowId(1 << 59);
 
 /// The blocks that are of one epoch.
 const BLOCKS_PER_EPOCH: u64 = 16;
@@ -49,11 +53,13 @@ impl RowIdSource {
     }
 
     /// Begins with the ids of the present epoch, which is later than every one on disk, and from now on keeps
-    /// to the epochs.
+    /// to the epochs. These begin with that of the ids that were passed over, if it is a later one: rows from another database may
+    /// be years ahead. Nobody has pinned an epoch yet.
     pub(crate) fn follow(&self, epochs: &Arc<Epochs>) {
         let first = epochs.global_epoch().get() * BLOCKS_PER_EPOCH;
         // Relaxed: no id has been handed out yet.
-        self.blocks_taken.fetch_max(first, Ordering::Relaxed);
+        let passed_over = self.blocks_taken.fetch_max(first, Ordering::Relaxed);
+        epochs.skip_to(Epoch::new(passed_over / BLOCKS_PER_EPOCH));
         let _ = self.epochs.set(Arc::clone(epochs));
     }
 
@@ -145,10 +151,16 @@ mod tests {
     fn ids_that_are_ahead_of_the_epochs_move_them_on() {
         let epochs = epochs_from(Epoch::new(0));
         let source = Arc::new(RowIdSource::default());
-        let known = RowId(2000 * BLOCKS_PER_EPOCH * BLOCK_LEN + 7);
+        let known = RowId((1 << 42) * BLOCKS_PER_EPOCH * BLOCK_LEN + 7);
         source.pass_over(known);
         source.follow(&epochs);
-        assert!(RowIds::new(source).next() > known);
-        assert_eq!(epochs.global_epoch(), Epoch::new(2000));
+        let mut worker = RowIds::new(source);
+        let mut last = known;
+        for _ in 0..3 * BLOCKS_PER_EPOCH * BLOCK_LEN {
+            let id = worker.next();
+            assert!(id > last, "{id:?} after {last:?}");
+            last = id;
+        }
+        assert!(epochs.global_epoch() >= Epoch::new((1 << 42) + 2), "{}", epochs.global_epoch());
     }
 }

@@ -1,6 +1,7 @@
 //! The epochs of one database: the published numbers, and the tick that derives them.
 
 mod awaited;
+mod skip_to;
 mod take_snapshot;
 
 use std::fmt;
