@@ -33,6 +33,10 @@ pub(crate) fn publishable() -> Vec<Step> {
     vec![
         Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo(
+            "with all features",
+            "test --profile quick -p ensilo --all-features --test metrics --test tracing --test serialized",
+        ),
+        Step::cargo(
             "packages",
             &format!("package --no-verify --offline --allow-dirty {}", packages.join(" ")),
         ),

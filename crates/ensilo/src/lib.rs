@@ -154,8 +154,12 @@
 //!   one ends with [`OpenError::CompressionUnsupported`] and changes nothing.
 //! - `uuid`, `jiff`, `chrono`, `time`, `rust_decimal`: types of these crates as columns, see above.
 //! - `serde`: `Text`, `Decimal`, `Timestamp` and `RowId` can be serialized and deserialized, and so can dynamic rows, by the
-//!   names of their columns (`Schema::named_row`, `Schema::row_seed`).
+//!   names of their columns (`Schema::named_row`, `Schema::row_seed`). [`Statistics`] can be serialized.
 //! - `json`: `Json<T>`, and dynamic rows as JSON objects (`Schema::row_to_json`, `Schema::row_from_json`). It has `serde` in it.
+//! - `metrics`: `Database::publish_metrics` passes the [`Statistics`] on to the recorder that the program has installed
+//!   for the crate `metrics`, whenever it is called. Nothing is counted for it in transactions.
+//! - `tracing`: openings with the phases of their recovery, checkpoints, backups, closings, and what [`Options::on_event`] reports are
+//!   events of the crate `tracing`, with the target `ensilo`. Transactions make none.
 //!
 //! # Systems
 //! 64-bit Unix systems; on others the build ends with an error that says so.
@@ -192,6 +196,8 @@ mod job_request;
 mod loading;
 mod local;
 mod maintain;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod mutex;
 mod options;
 mod outcome;
@@ -202,6 +208,8 @@ mod records;
 mod request;
 mod row_ids;
 mod row_words;
+#[cfg(feature = "serde")]
+mod serialized;
 mod session;
 mod shared;
 mod shortage;
@@ -210,6 +218,8 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod test_support;
+#[cfg_attr(not(feature = "tracing"), path = "trace_absent.rs")]
+mod trace;
 mod transaction;
 pub mod two_phase_locking;
 mod unknown_value;

@@ -25,7 +25,7 @@ use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 
 /// So many sessions of the engine are used by others than workers, or are about to be, at most: for the catalog, collection, openings.
 const OTHER_SESSIONS_MAX: usize = 512;
@@ -236,6 +236,7 @@ impl<E: Engine> DatabaseShared<E> {
             panics.catch(|| read_only.close());
         }
         panics.catch(|| self.engine.epochs().close());
+        trace::closed(&stored);
         closer.end(stored, panics)
     }
 

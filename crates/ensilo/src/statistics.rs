@@ -10,7 +10,11 @@ use crate::shared::DatabaseShared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
 /// [`Database::statistics`](crate::Database::statistics).
+///
+/// With the feature `serde` it can be serialized, with its parts: fields have the names that they have here, aborts are a map
+/// from reasons as [`AbortReason`] prints them to numbers, durations are numbers of seconds, and points in time seconds since 1970-01-01 UTC.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Committed read-write transactions, those of requests on the catalog included.
@@ -18,6 +22,7 @@ pub struct Statistics {
     /// Ended snapshot transactions.
     pub snapshots: u64,
     /// Aborted transactions by reason; a request that is retried counts at each attempt.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::aborts"))]
     pub aborts: Vec<(AbortReason, u64)>,
     /// The most attempts that a request took; 0 or 1 while each has ended with its first. Reads by
     /// [`Database::read`](crate::Database::read) do not count in it, unless they end with an error.
@@ -34,6 +39,7 @@ pub struct Statistics {
 
 /// One table.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TableStatistics {
     /// Its name.
@@ -51,6 +57,7 @@ pub struct TableStatistics {
 
 /// One index.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct IndexStatistics {
     /// Its name.
@@ -67,6 +74,7 @@ pub struct IndexStatistics {
 
 /// Memory.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MemoryStatistics {
     /// Bytes taken from the system for rows and trees, and by transactions for large sets: what the memory
@@ -101,6 +109,7 @@ pub struct MemoryStatistics {
 
 /// Epochs.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct EpochStatistics {
     /// The epoch in which a transaction would commit now.

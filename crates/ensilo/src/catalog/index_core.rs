@@ -31,6 +31,8 @@ pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
 
 /// Whether an index can be read, and whether writes maintain it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum IndexState {
     /// Every row has its entry, and transactions read it.

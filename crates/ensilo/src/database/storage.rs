@@ -8,7 +8,7 @@ use ensilo_epoch::Epoch;
 
 use super::Database;
 use crate::durable::{Backup, Checkpoint};
-use crate::{Error, Result, Ticket};
+use crate::{Error, Result, Ticket, trace};
 
 impl<E: Engine> Database<E> {
     /// Makes a checkpoint now, and removes the log files that are not needed any more because of it. If a
@@ -58,7 +58,9 @@ impl<E: Engine> Database<E> {
     /// directory holds the whole backup or cannot be opened.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<Backup> {
         self.check_open()?;
-        self.shared.written()?.backup::<E>(target.as_ref(), self.row_bytes())
+        let made = self.shared.written()?.backup::<E>(target.as_ref(), self.row_bytes())?;
+        trace::backup_made(target.as_ref(), &made);
+        Ok(made)
     }
 
     /// Copies the database as it was at the end of an epoch that is stored; `None` if a checkpoint has more by now; see

@@ -37,6 +37,7 @@ use super::walk::{Walk, io_failed};
 use crate::error::{Name, UNREADABLE_ROW};
 use crate::loading::LoadState;
 use crate::mutex::lock;
+use crate::trace;
 use crate::{Error, Result};
 
 /// So often the checkpointer looks whether it is time.
@@ -163,6 +164,19 @@ impl Checkpointer {
 
     /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
     fn checkpoint_within<E: Engine>(
+        &self,
+        within: Duration,
+        engine: &E,
+        log: &Log,
+        is_last: bool,
+    ) -> Result<Checkpoint> {
+        let made = self.checkpoint_alone(within, engine, log, is_last)?;
+        trace::checkpoint_made(&made);
+        Ok(made)
+    }
+
+    /// Makes a checkpoint when no other one and no backup is made.
+    fn checkpoint_alone<E: Engine>(
         &self,
         within: Duration,
         engine: &E,

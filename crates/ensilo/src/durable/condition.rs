@@ -13,6 +13,7 @@ use ensilo_log::{Log, LogError, call_foreign};
 use crate::Error;
 use crate::loading::LoadState;
 use crate::mutex::lock;
+use crate::trace;
 
 /// So many events wait for the hook at most; later ones are dropped while it takes its time.
 const PENDING_MAX: usize = 64;
@@ -79,6 +80,7 @@ impl fmt::Display for Event {
 /// What a database lacks while it goes on; see
 /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded).
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Degraded {
     /// What is wrong; the worst if there is more than one thing.
@@ -86,11 +88,14 @@ pub struct Degraded {
     /// The text of the error that was met last.
     pub error: String,
     /// Since when it has been so.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds_since_1970"))]
     pub since: SystemTime,
 }
 
 /// What is wrong with a database that goes on all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum DegradedReason {
     /// Rows that should leave memory cannot: see [`Event::EvictionFailed`]. Room on the disk heals it, once rows leave again.
@@ -187,6 +192,7 @@ impl Condition {
             // A statement of its own: the lock is not held while the hook runs.
             let event = lock(&self.state).pending.pop_front();
             let Some(event) = event else { return };
+            trace::event(&event);
             if let Some(EventHook(hook)) = &self.hook {
                 call_foreign(|| hook(&event));
             }

@@ -37,6 +37,7 @@ use crate::error::{Abort, Name, UNREADABLE_ROW};
 use crate::loading::Loads;
 use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
+use crate::trace;
 use crate::{Error, Result};
 
 /// Where a snapshot comes, epochs go on at the next multiple. Epochs last for 24 years also if in each second
@@ -68,8 +69,9 @@ pub(crate) fn to_write<E: Engine>(
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let (recovery, loads) = recover(&shared, &found, &directory)?;
     shared.row_ids.follow(shared.engine.epochs());
-    let durable = begin_generation(&shared, found, disk, &directory, recovery, room)?;
+    let durable = begin_generation(&shared, found, disk, &directory, recovery.clone(), room)?;
     shared.set_durable(durable);
+    trace::opened(&directory, &recovery, false);
     begin_to_load(&shared, loads);
     Ok(shared)
 }
@@ -87,7 +89,8 @@ pub(crate) fn to_read<E: Engine>(
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let (recovery, loads) = recover(&shared, files.found(), &directory)?;
     let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
-    shared.set_read_only(ReadOnly::new(log, files, recovery));
+    shared.set_read_only(ReadOnly::new(log, files, recovery.clone()));
+    trace::opened(&directory, &recovery, true);
     begin_to_load(&shared, loads);
     Ok(shared)
 }
@@ -160,9 +163,12 @@ fn replay_and_load<E: Engine>(
     for store in recovered.stores {
         shared.records.add_recovered(store.id, store.rows);
     }
+    trace::recovery_phase("replayed", start.elapsed());
     let mut loads = blocks.map(|blocks| Loads::new(shared, blocks, recovered.deleted));
     shared.load_catalog(loads.as_mut())?;
+    trace::recovery_phase("catalog loaded", start.elapsed());
     shared.rebuild_indexes(threads)?;
+    trace::recovery_phase("indexes made", start.elapsed());
     if let Some(reason) = shared.engine.unreadable_rows() {
         return Err(Error::from_open(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
     }

@@ -9,6 +9,7 @@ use crate::loading::LoadStatistics;
 
 /// What the log, the checkpoints and the recovery of a database have counted since it was opened.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DurabilityStatistics {
     /// All transactions of epochs up to this one are stored.
@@ -24,12 +25,15 @@ pub struct DurabilityStatistics {
     /// Syncs of log files.
     pub log_syncs: u64,
     /// How long these syncs took, all together.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub log_sync_time: Duration,
     /// How long the longest of them took.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub log_sync_time_max: Duration,
     /// How often a commit waited because all log buffers were full.
     pub log_buffer_waits: u64,
     /// How long these commits waited, all together.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub log_buffer_wait_time: Duration,
     /// Checkpoints.
     pub checkpoints: CheckpointStatistics,
@@ -47,6 +51,7 @@ pub struct DurabilityStatistics {
 
 /// What the checkpoints of a database have counted since it was opened.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CheckpointStatistics {
     /// How many were made.
@@ -60,15 +65,18 @@ pub struct CheckpointStatistics {
     /// Bytes of the last one.
     pub last_bytes: u64,
     /// How long the last one took.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub last_duration: Duration,
 }
 
 /// How a database was opened.
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RecoveryStatistics {
     /// How long it took to put everything into memory, indexes included; or all that was to be there before
     /// the first request.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub duration: Duration,
     /// Bytes of checkpoint that were read into memory.
     pub checkpoint_bytes: u64,

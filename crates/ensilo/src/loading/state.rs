@@ -16,6 +16,7 @@ use crate::{Error, Result};
 /// How far the rows of the checkpoint are in memory, of a database that was opened with
 /// [`Options::answer_while_loading`](crate::Options::answer_while_loading).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LoadStatistics {
     /// Bytes of the checkpoint that were left to be loaded when the database was opened, without those of

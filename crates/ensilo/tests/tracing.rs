@@ -1,0 +1,118 @@
+//! Events of the crate `tracing`, as a subscriber of the program sees them.
+#![cfg(feature = "tracing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::fmt::{Debug, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use ensilo::generic::Database;
+use ensilo::{Engine, Row};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+#[derive(Debug, Row)]
+#[row(table = "city")]
+struct City {
+    #[row(key)]
+    id: u32,
+}
+
+/// Notes the events of this crate, as `LEVEL field=value ...`. Checkpoints are reported by a thread of the database, so it is that of the whole process.
+#[derive(Clone, Default)]
+struct Noted(Arc<Mutex<Vec<String>>>);
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Noted {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "ensilo"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(event.metadata().level().to_string());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+        assert!(*event.metadata().level() != Level::DEBUG, "a subscriber's panic ends nothing");
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Noted {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    directory
+}
+
+#[track_caller]
+fn assert_has(events: &[String], parts: &[&str]) {
+    let has_all = |event: &&String| parts.iter().all(|part| event.contains(part));
+    assert!(events.iter().find(has_all).is_some(), "{parts:?}: {events:#?}");
+}
+
+fn check<E: Engine>(noted: &Noted, name: &str) {
+    let (path, copy) = (directory(name), directory(&format!("{name}-copy")));
+    let options = || ensilo::Database::options().no_checkpoints();
+    let db: Database<E> = options().open_as(&path).unwrap();
+    let opened = noted.take();
+    for phase in ["replayed", "catalog loaded", "indexes made"] {
+        assert_has(&opened, &["DEBUG", &format!("phase=\"{phase}\"")]);
+    }
+    assert_has(&opened, &["INFO", "opened", name, "is_read_only=false"]);
+    let cities = db.create_table::<City>().unwrap();
+    db.transact(|tx| cities.insert(tx, &City { id: 1 })).unwrap();
+    assert!(noted.take().is_empty(), "transactions make no events");
+    db.checkpoint().unwrap();
+    db.backup(&copy).unwrap();
+    let made = noted.take();
+    assert_has(&made, &["INFO", "checkpoint made", "checkpoint=1", "rows=2"]);
+    assert_has(&made, &["INFO", "backup made", &format!("{name}-copy")]);
+    // A checkpoint has no place where a file has its name.
+    std::fs::write(path.join("checkpoint-2"), "").unwrap();
+    let failed = db.checkpoint();
+    db.close().unwrap();
+    let closed = noted.take();
+    assert_has(&closed, &["INFO", "closed"]);
+    match failed {
+        Err(error) => assert_has(&closed, &["WARN", &error.to_string()]),
+        Ok(_) => panic!("the checkpoint was made where a file is"),
+    }
+    let db: Database<E> = options().read_only(true).open_as(&copy).unwrap();
+    assert_has(&noted.take(), &["INFO", "opened", "is_read_only=true"]);
+    db.close().unwrap();
+    noted.take();
+}
+
+#[test]
+fn what_a_database_does_is_told_over_each_engine() {
+    use ensilo::two_phase_locking::{TwoPhaseLocking, WaitDie};
+    let noted = Noted::default();
+    tracing::subscriber::set_global_default(noted.clone()).unwrap();
+    check::<ensilo::Silo>(&noted, "tracing-silo");
+    check::<ensilo::ermia::Ermia>(&noted, "tracing-ermia");
+    check::<TwoPhaseLocking<WaitDie>>(&noted, "tracing-2pl");
+}
