@@ -11,12 +11,14 @@ mod compare;
 #[cfg(not(feature = "peers"))]
 #[path = "compare_absent.rs"]
 mod compare;
+mod contents;
 mod engine;
 mod figures;
 mod files;
 mod interrupt;
 mod islands;
 mod latency;
+mod opening;
 mod output;
 mod seconds;
 
@@ -52,6 +54,14 @@ enum Command {
     /// The process of an instance of `bench micro` or `bench tpcb-islands`.
     #[command(hide = true)]
     Instance(bench::InstanceArguments),
+    /// List the tables of a database, or show the first rows of one.
+    Tables(contents::TablesArguments),
+    /// Write tables as CSV or JSON lines.
+    Dump(contents::DumpArguments),
+    /// Load tables from CSV or JSON lines.
+    Load(contents::LoadArguments),
+    /// Show what the files of a database hold, and what its tables and indexes take in memory.
+    Stat(contents::StatArguments),
     /// Look into the log of a database.
     #[command(subcommand)]
     Log(files::LogCommand),
@@ -76,6 +86,10 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Islands(command) => islands::run(&command),
         Command::Instance(arguments) => bench::run_instance(&arguments),
+        Command::Tables(arguments) => contents::tables(&arguments),
+        Command::Dump(arguments) => contents::dump(&arguments),
+        Command::Load(arguments) => contents::load(&arguments),
+        Command::Stat(arguments) => contents::stat(&arguments),
         Command::Log(command) => files::log(&command),
         Command::Checkpoint(command) => files::checkpoint(&command),
         Command::Verify(arguments) => files::verify(&arguments),

@@ -28,6 +28,23 @@ impl Output {
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
         writeln!(self.0, "{line}").unwrap_or_else(|error| end(&error));
     }
+
+    /// Writes lines that are made already.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).unwrap_or_else(|error| end(&error));
+    }
+}
+
+/// For those that write bytes. There are no errors: the program ends.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(self.0.write(bytes).unwrap_or_else(|error| end(&error)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().unwrap_or_else(|error| end(&error));
+        Ok(())
+    }
 }
 
 impl Drop for Output {

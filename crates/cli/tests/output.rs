@@ -57,8 +57,8 @@ fn database(directory: &TestDirectory, name: &str) -> String {
 /// Every command that writes to standard output, with what it needs; `number` tells apart what it makes.
 fn check_commands(number: usize, directory: &TestDirectory, check: &dyn Fn(&[&str])) {
     let path = database(directory, &format!("database-{number}"));
-    let [copy, instances, figures] =
-        ["copy", "instances", "figures"].map(|name| path_in(directory, &format!("{name}-{number}")));
+    let [copy, instances, figures, dumped, loaded] = ["copy", "instances", "figures", "dumped", "loaded"]
+        .map(|name| path_in(directory, &format!("{name}-{number}")));
     let manifest = format!("{path}/MANIFEST");
     let bench = ["bench", "ycsb", "--memory"];
     let commands: &[&[&str]] = &[
@@ -74,6 +74,13 @@ fn check_commands(number: usize, directory: &TestDirectory, check: &dyn Fn(&[&st
         &["log", "verify", &path],
         &["log", "dump", &manifest],
         &["checkpoint", "list", &path],
+        &["tables", &path],
+        &["tables", &path, "usertable"],
+        &["dump", &path, "usertable"],
+        &["dump", &path, "usertable", "--format", "jsonl"],
+        &["dump", &path, "--out", &dumped],
+        &["load", &loaded, "--from", &dumped],
+        &["stat", &path],
         &["backup", &path, &copy],
         &["islands", "redistribute", &path, &instances],
         &["checkpoint", "create", &path],

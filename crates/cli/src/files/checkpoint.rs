@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, Subcommand, value_parser};
 use ensilo::ermia::Ermia;
-use ensilo::generic::Database;
 use ensilo::{Engine, Error, Options, Silo};
-use ensilo_bench::driver::View;
 use ensilo_log::{CheckpointEntry, Manifest};
 
 use super::output::disk;
+use crate::opening::{open_shown, writing_to};
 use crate::output::{Output, failed};
 
 /// The commands of `ensilo checkpoint`.
@@ -93,12 +91,8 @@ pub(super) fn checkpoint_lines(checkpoint: &CheckpointEntry) -> Vec<String> {
 
 fn create(arguments: &CreateArguments, manifest: &Manifest) -> Result<(), Error> {
     let directory = &arguments.both.directory;
-    // The log stays where it was, there are no transactions to be spared, and one checkpoint is enough.
-    let logs = manifest.loggers.iter().map(|logger| directory.join(&logger.directory));
-    let options = ensilo::Database::options()
-        .log_directories(logs)
-        .checkpoint_bytes_per_second(u64::MAX)
-        .no_checkpoints();
+    // There are no transactions to be spared, and one checkpoint is enough.
+    let options = writing_to(directory, manifest).checkpoint_bytes_per_second(u64::MAX).no_checkpoints();
     match arguments.memory_limit_mib {
         None => create_with::<Silo>(options, directory),
         Some(mib) => create_with::<Ermia>(options.memory_limit_bytes(mib << 20), directory),
@@ -118,17 +112,4 @@ fn create_with<E: Engine>(options: Options, directory: &Path) -> Result<(), Erro
         made.files_removed
     ));
     Ok(())
-}
-
-/// Opens a database, and shows on standard error how far it is.
-fn open_shown<E: Engine>(options: Options, directory: &Path) -> Result<Database<E>, Error> {
-    fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
-        view.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    let view = Arc::new(Mutex::new(View::stderr()));
-    lock(&view).stage("recovering");
-    let shown = Arc::clone(&view);
-    let opened = options.on_recovery(move |progress| lock(&shown).recovery(progress)).open_as(directory);
-    lock(&view).close();
-    opened
 }

@@ -1,0 +1,223 @@
+//! `ensilo load`.
+
+mod input_file;
+mod loader;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use ensilo::{Database, Options, Schema};
+use ensilo_bench::driver::View;
+
+use self::input_file::InputFile;
+use self::loader::{FileLoad, Loader};
+use super::description::{DumpDescription, SCHEMA_FILE};
+use super::row_format::RowFormat;
+use super::value_text::shown;
+use crate::opening::{open_shown, writing_to};
+use crate::output::{Output, failed};
+
+/// Arguments of `ensilo load`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Inserts rows from CSV or JSON lines, as `ensilo dump --help` describes them, into a table that is there, or with --create into a
+new one. Columns go by their names, in any order; those that are missing become null. With --from it loads all tables of a
+dump, which must not be there yet; a database that is missing is made. The database must not be open elsewhere, and its rows
+have to fit into memory.
+
+Rows go in by many transactions, one after the other. Where a row is wrong, the message names its file, line and column, and all
+rows before it are in; --skip-rows goes on behind them. With --atomic all rows of the file go in by one transaction or none
+does, with all of them in memory until then; a transaction takes up to 1 GiB of log. When the command ends, what it says is in
+is on disk.
+
+Row ids stay as the column `rowid` has them, and are new where it is missing.
+
+Examples:
+  ensilo load bank account accounts.csv
+  ensilo load bank account bank-as-text/account.csv --create
+      The table as schema.json beside the file describes it.
+  ensilo load copy-of-bank --from bank-as-text
+  ensilo load bank account - --format jsonl < accounts.jsonl
+
+Exit codes: 0 all is loaded; 1 it failed, as said; 2 bad parameters.")]
+pub(crate) struct LoadArguments {
+    /// The database
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The table
+    #[arg(value_name = "TABLE", required_unless_present = "from")]
+    table: Option<String>,
+
+    /// The rows; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "from")]
+    file: Option<PathBuf>,
+
+    /// A directory that `ensilo dump --out` has made, all tables of which are loaded
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        conflicts_with_all = ["table", "file", "format", "create", "schema", "atomic", "skip_rows"]
+    )]
+    from: Option<PathBuf>,
+
+    /// How rows are written [default: by the end of the file's name, .csv or .jsonl]
+    #[arg(long, value_enum)]
+    format: Option<RowFormat>,
+
+    /// Make the table first; a database that is missing is made
+    #[arg(long)]
+    create: bool,
+
+    /// The file that describes the new table [default: schema.json beside FILE]
+    #[arg(long, value_name = "SCHEMA", requires = "create")]
+    schema: Option<PathBuf>,
+
+    /// Insert all rows by one transaction
+    #[arg(long)]
+    atomic: bool,
+
+    /// Leave out so many rows at the beginning of the file
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_rows: u64,
+}
+
+/// A file that is to be loaded, and the table for it.
+struct Task {
+    table: String,
+    /// That of a table that is to be made.
+    schema: Option<Schema>,
+    file: PathBuf,
+    format: RowFormat,
+    /// How many rows there must be.
+    rows: Option<u64>,
+}
+
+/// Loads files.
+pub(crate) fn load(arguments: &LoadArguments) -> ExitCode {
+    let mut view = View::stderr();
+    let loaded = load_shown(arguments, &mut view);
+    view.close();
+    match loaded {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(error),
+    }
+}
+
+fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> {
+    let tasks = match &arguments.from {
+        Some(from) => tasks_of_dump(from)?,
+        None => vec![task_of_file(arguments)?],
+    };
+    let options = options_for(&arguments.directory, tasks.iter().any(|task| task.schema.is_some()))?;
+    let database: Database = open_shown(options, &arguments.directory).map_err(|error| error.to_string())?;
+    let how = FileLoad { is_atomic: arguments.atomic, skip_rows: arguments.skip_rows };
+    let loaded = load_all(&database, &tasks, how, view);
+    // What is in is stored when this returns.
+    database.close().map_err(|error| error.to_string())?;
+    loaded.map(|lines| Output::new().text(&lines))
+}
+
+/// Finds out what a dump has.
+fn tasks_of_dump(from: &Path) -> Result<Vec<Task>, String> {
+    let path = from.join(SCHEMA_FILE);
+    let description = DumpDescription::read(&path)?;
+    let mut names = BTreeSet::new();
+    let format = description.format;
+    let task = |table: super::description::DumpedTable| {
+        if Path::new(&table.file).file_name() != Some(table.file.as_ref()) {
+            return Err(format!("{}: {} is no name of a file beside it", path.display(), shown(&table.file)));
+        }
+        if !names.insert(table.schema.name.clone()) {
+            return Err(format!("{}: table {} comes twice", path.display(), shown(&table.schema.name)));
+        }
+        let schema = table.schema.schema().map_err(|error| format!("{}: {error}", path.display()))?;
+        let (file, rows) = (from.join(table.file), Some(table.rows));
+        Ok(Task { table: table.schema.name, schema: Some(schema), file, format, rows })
+    };
+    description.tables.into_iter().map(task).collect()
+}
+
+/// Finds out what a single file is loaded as.
+fn task_of_file(arguments: &LoadArguments) -> Result<Task, String> {
+    let LoadArguments { table, file, format, .. } = arguments;
+    // The parser of the arguments has seen to it.
+    let (table, file) = (table.clone().unwrap_or_default(), file.clone().unwrap_or_default());
+    let format = format.or_else(|| RowFormat::of_file(&file)).unwrap_or_else(|| {
+        crate::refuse_usage("the name of the file ends neither in .csv nor in .jsonl: say --format")
+    });
+    let schema = if arguments.create { Some(schema_for(arguments, &table, &file)?) } else { None };
+    Ok(Task { table, schema, file, format, rows: None })
+}
+
+/// Finds the description of a new table.
+fn schema_for(arguments: &LoadArguments, table: &str, file: &Path) -> Result<Schema, String> {
+    let path = arguments.schema.clone().unwrap_or_else(|| file.with_file_name(SCHEMA_FILE));
+    let description = DumpDescription::read(&path)?;
+    let described = description.tables.iter().find(|described| described.schema.name == table);
+    let described = described.ok_or_else(|| format!("{} has no table {}", path.display(), shown(table)))?;
+    described.schema.schema().map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns how the database is to be opened. One that is missing is made only where tables are.
+fn options_for(directory: &Path, makes_tables: bool) -> Result<Options, String> {
+    let is_new = match directory.read_dir() {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if is_new && makes_tables {
+        return Ok(Database::options());
+    }
+    let manifest = ensilo_log::manifest_of(&ensilo::disk::RealDisk, directory);
+    Ok(writing_to(directory, &manifest.map_err(|error| error.to_string())?))
+}
+
+/// Loads files one after the other, and returns what is to be said of it.
+fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View) -> Result<String, String> {
+    // Before anything is made.
+    let existing = database.list_tables().map_err(|error| error.to_string())?;
+    if let Some(task) = tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table)) {
+        return Err(format!(
+            "a table named {} exists: drop it, or load into it without --create",
+            shown(&task.table)
+        ));
+    }
+    let files: Vec<InputFile> =
+        tasks.iter().map(|task| InputFile::open(&task.file)).collect::<Result<_, _>>()?;
+    let (mut lines, mut all_rows) = (String::new(), 0);
+    for (task, file) in tasks.iter().zip(files) {
+        let rows = load_file(database, task, file, how, view)?;
+        all_rows += rows;
+        lines += &format!("table {}: {rows} rows loaded\n", task.table.escape_debug());
+    }
+    if tasks.len() != 1 {
+        lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
+    }
+    Ok(lines)
+}
+
+fn load_file(
+    database: &Database,
+    task: &Task,
+    file: InputFile,
+    how: FileLoad,
+    view: &mut View,
+) -> Result<u64, String> {
+    let table = match &task.schema {
+        Some(schema) => database.create_dynamic_table(schema.clone()),
+        None => database.open_dynamic_table(&task.table),
+    };
+    let table = table.map_err(|error| error.to_string())?;
+    view.stage(&format!("table {}", task.table.escape_debug()));
+    let name = task.file.display().to_string();
+    let loader = Loader { database, table: &table, how };
+    let rows = loader.load(file, task.format, view).map_err(|stopped| format!("{name}: {stopped}"))?;
+    match task.rows {
+        Some(expected) if expected != rows => Err(format!(
+            "{name} has {rows} rows, which are in, and {SCHEMA_FILE} says {expected}: the file was cut off or changed"
+        )),
+        _ => Ok(rows),
+    }
+}

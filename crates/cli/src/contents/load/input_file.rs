@@ -1,0 +1,62 @@
+//! A file that is loaded, or standard input.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+pub(super) struct InputFile {
+    reader: Box<dyn Read>,
+    bytes_total: u64,
+    bytes_read: Rc<Cell<u64>>,
+}
+
+/// How far a file is read.
+pub(super) struct ReadProgress {
+    bytes_total: u64,
+    bytes_read: Rc<Cell<u64>>,
+}
+
+impl InputFile {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// What cannot be opened, and why.
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let bytes_read = Rc::default();
+        if path == Path::new(STANDARD_INPUT) {
+            return Ok(InputFile { reader: Box::new(io::stdin()), bytes_total: 0, bytes_read });
+        }
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = opened.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
+        if metadata.is_dir() {
+            return Err(format!("{} is a directory: --from loads all of a dump", path.display()));
+        }
+        Ok(InputFile { reader: Box::new(file), bytes_total: metadata.len(), bytes_read })
+    }
+
+    /// Returns what tells how far it is read.
+    pub(super) fn progress(&self) -> ReadProgress {
+        ReadProgress { bytes_total: self.bytes_total, bytes_read: Rc::clone(&self.bytes_read) }
+    }
+}
+
+impl Read for InputFile {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(bytes)?;
+        self.bytes_read.set(self.bytes_read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl ReadProgress {
+    /// Returns the bytes that are read, and those that there are; of standard input, those that have come.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let read = self.bytes_read.get();
+        (read, self.bytes_total.max(read))
+    }
+}

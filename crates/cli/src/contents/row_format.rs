@@ -1,0 +1,50 @@
+//! The forms that rows have in files.
+//!
+//! A file of either form is UTF-8, and names its columns. Values are those of `value_text.rs`.
+//!
+//! - CSV begins with a line of column names. Null is `\N`, and a value that begins with a backslash has another one in front. Fields are
+//!   quoted where they need to be.
+//! - JSON lines have an object for each row. Null is `null`, truth values and numbers are what JSON has for them, and what it has not (NaN and
+//!   infinities, decimals, times, bytes) is a string.
+//!
+//! A table that invents its row ids has another column for them, the first one.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Null, in CSV.
+pub(super) const CSV_NULL: &str = "\\N";
+
+/// What comes before a value that begins with it, in CSV.
+pub(super) const CSV_ESCAPE: char = '\\';
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RowFormat {
+    /// Comma-separated values, with the names of the columns in the first line
+    Csv,
+    /// A JSON object in each line
+    Jsonl,
+}
+
+impl RowFormat {
+    /// Returns the format of files with such a name.
+    pub(super) fn of_file(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "csv" => Some(RowFormat::Csv),
+            "jsonl" | "ndjson" => Some(RowFormat::Jsonl),
+            _ => None,
+        }
+    }
+
+    /// Returns what names of files with it end with.
+    pub(super) const fn extension(self) -> &'static str {
+        match self {
+            RowFormat::Csv => "csv",
+            RowFormat::Jsonl => "jsonl",
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `ensilo tables`.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use ensilo::{ColumnType, Database, DynamicTable, Error, IndexState, Schema, TableStatistics, Value};
+use serde::Serialize;
+
+use super::ShownAs;
+use super::description::{OrderDescription, PartDescription, TableDescription, row_id_column};
+use super::row_format::RowFormat;
+use super::row_writer::RowWriter;
+use super::value_text::{Shown, parse};
+use crate::opening::open_to_read;
+use crate::output::{Output, failed};
+
+/// Arguments of `ensilo tables`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows; with TABLE that table and its first
+rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory;
+it must not be open elsewhere, except for reading only.
+
+Values are shown as `ensilo dump` writes them, text in quotes. Row ids, where a table has them in the place of a primary key,
+stand in a column `rowid`. With --format json tables are described as in the file schema.json of a dump.
+
+Examples:
+  ensilo tables bank
+  ensilo tables bank account --limit 3
+  ensilo tables bank orders --from 7 --from 2024-05-01T00:00:00Z
+      The orders from this key on: a value for each of the first columns of the primary key.
+
+Exit codes: 0 all is well; 1 it failed; 2 bad parameters.")]
+pub(crate) struct TablesArguments {
+    /// The database
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// The table whose rows are to be shown
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
+
+    /// How many rows to show at most
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "table")]
+    limit: usize,
+
+    /// The key to begin at: once for each of the first columns of the primary key, or once with a row id
+    #[arg(long, value_name = "VALUE", requires = "table", allow_hyphen_values = true)]
+    from: Vec<String>,
+
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = ShownAs::Text)]
+    format: ShownAs,
+}
+
+/// A table with what is in it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    description: TableDescription,
+    rows: u64,
+    /// Its indexes that do not fit the rows.
+    broken_indexes: Vec<String>,
+}
+
+/// The rows of a table that are to be shown.
+struct Rows {
+    names: Vec<String>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// Lists tables, or shows one.
+pub(crate) fn tables(arguments: &TablesArguments) -> ExitCode {
+    match shown(arguments) {
+        Ok(text) => {
+            Output::new().text(&text);
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(error),
+    }
+}
+
+fn shown(arguments: &TablesArguments) -> Result<String, String> {
+    let database = open_to_read(&arguments.directory).map_err(|error| error.to_string())?;
+    let text = match &arguments.table {
+        None => {
+            let tables = all_tables(&database).map_err(|error| error.to_string())?;
+            match arguments.format {
+                ShownAs::Text => tables.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+                ShownAs::Json => json(&serde_json::json!({ "tables": tables })),
+            }
+        }
+        Some(name) => {
+            let table = database.open_dynamic_table(name).map_err(|error| error.to_string())?;
+            let listed = listed(&database, name).map_err(|error| error.to_string())?;
+            let rows = first_rows(&database, &table, arguments)?;
+            match arguments.format {
+                ShownAs::Text => text_of(&listed) + &rows.text(),
+                ShownAs::Json => format!("{{\"table\": {},\n{}}}\n", json(&listed).trim_end(), rows.json()?),
+            }
+        }
+    };
+    database.close().map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+fn all_tables(database: &Database) -> Result<Vec<Listed>, Error> {
+    database.list_tables()?.iter().map(|name| listed(database, name)).collect()
+}
+
+fn listed(database: &Database, name: &str) -> Result<Listed, Error> {
+    let statistics = database.statistics()?;
+    let table = statistics.table(name);
+    let broken = |table: &TableStatistics| {
+        let broken = table.indexes.iter().filter(|index| index.state == IndexState::Broken);
+        broken.map(|index| index.name.clone()).collect()
+    };
+    Ok(Listed {
+        description: TableDescription::of(&database.schema(name)?),
+        rows: table.map_or(0, |table| table.records),
+        broken_indexes: table.map(broken).unwrap_or_default(),
+    })
+}
+
+fn json(value: &impl Serialize) -> String {
+    // There is nothing in it that JSON has not.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+fn text_of(listed: &Listed) -> String {
+    let Listed { description: TableDescription { name, columns, key, indexes }, rows, broken_indexes } =
+        listed;
+    let mut text = format!("{}: {rows} rows\n", name.escape_debug());
+    let width = columns.iter().map(|column| column.name.escape_debug().count()).max().unwrap_or(0);
+    if key.is_empty() {
+        text += "  the table invents row ids\n";
+    }
+    for column in columns {
+        let mut line =
+            format!("  {:width$}  {:<13}", column.name.escape_debug().to_string(), column.column_type);
+        if let Some(place) = key.iter().position(|part| part.column == column.name) {
+            line += &format!(" key {}{}", place + 1, order_text(key[place].order));
+        }
+        if column.nullable {
+            line += " nullable";
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    for index in indexes {
+        let unique = if index.unique { "unique " } else { "" };
+        let broken = if broken_indexes.contains(&index.name) { "; broken: rebuild it" } else { "" };
+        text += &format!(
+            "  {unique}index {} on {}{broken}\n",
+            index.name.escape_debug(),
+            parts_text(&index.columns)
+        );
+    }
+    text
+}
+
+fn parts_text(parts: &[PartDescription]) -> String {
+    let part = |part: &PartDescription| format!("{}{}", part.column.escape_debug(), order_text(part.order));
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+const fn order_text(order: OrderDescription) -> &'static str {
+    match order {
+        OrderDescription::Ascending => "",
+        OrderDescription::Descending => " descending",
+    }
+}
+
+fn first_rows(
+    database: &Database,
+    table: &DynamicTable,
+    arguments: &TablesArguments,
+) -> Result<Rows, String> {
+    let from = key_of(table.schema(), &arguments.from)?;
+    let low = if from.is_empty() { Bound::Unbounded } else { Bound::Included(&from[..]) };
+    let has_row_ids = table.schema().key_parts().is_empty();
+    let mut rows = Vec::new();
+    let read = database.read_stale(|tx| {
+        let scan = table.scan().between(low, Bound::Unbounded)?.limit(arguments.limit);
+        scan.for_each(tx, |key, columns| {
+            let row_id = key.iter().filter(|_| has_row_ids);
+            rows.push(row_id.chain(columns).cloned().collect());
+        })
+    });
+    read.map_err(|error| error.to_string())?;
+    Ok(Rows { names: column_names(table.schema()), rows })
+}
+
+/// Returns the names of what is shown or written of each row.
+pub(super) fn column_names(schema: &Schema) -> Vec<String> {
+    let row_id = schema.key_parts().is_empty().then(|| row_id_column(schema));
+    row_id.into_iter().chain(schema.columns().iter().map(|column| column.name.clone())).collect()
+}
+
+/// Parses values of the first columns of the primary key.
+fn key_of(schema: &Schema, texts: &[String]) -> Result<Vec<Value>, String> {
+    let types: Vec<ColumnType> = match schema.key_types() {
+        types if types.is_empty() => vec![ColumnType::U64],
+        types => types.iter().map(|part| part.column_type).collect(),
+    };
+    if texts.len() > types.len() {
+        return Err(format!(
+            "--from is there {} times, and the key has {} columns",
+            texts.len(),
+            types.len()
+        ));
+    }
+    let parsed = texts.iter().zip(types).map(|(text, column_type)| parse(text, column_type));
+    parsed.collect::<Result<_, _>>().map_err(|why| format!("--from: {why}"))
+}
+
+impl Rows {
+    fn text(&self) -> String {
+        let names: Vec<String> = self.names.iter().map(|name| name.escape_debug().to_string()).collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (number, row) in self.rows.iter().enumerate() {
+            text += &format!("\nrow {}\n", number + 1);
+            for (name, value) in names.iter().zip(row) {
+                text += &format!("  {name:width$}  {}\n", Shown(value));
+            }
+        }
+        text
+    }
+
+    /// Returns the rows as a field of an object.
+    fn json(&self) -> Result<String, String> {
+        let written = || {
+            let mut writer = RowWriter::new(RowFormat::Jsonl, &self.names, Vec::new())?;
+            self.rows.iter().try_for_each(|row| writer.row(row))?;
+            writer.finish()
+        };
+        let lines = written().map_err(|error| error.to_string())?;
+        let rows = String::from_utf8_lossy(&lines).trim_end().replace('\n', ",\n");
+        Ok(format!("\"rows\": [\n{rows}\n]"))
+    }
+}

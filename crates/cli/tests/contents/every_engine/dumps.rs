@@ -1,0 +1,158 @@
+//! `ensilo dump`, and `ensilo load --from`.
+
+use super::*;
+
+const CSV: &str = "\
+branch,id,owner,balance
+1,2,bob,-0.05
+1,1,ada,100.50
+2,7,\"eve \"\"e\"\"\",\\N
+";
+
+const JSON_LINES: &str = r#"{"branch":1,"id":2,"owner":"bob","balance":"-0.05"}
+{"branch":1,"id":1,"owner":"ada","balance":"100.50"}
+{"branch":2,"id":7,"owner":"eve \"e\"","balance":null}
+"#;
+
+#[test]
+fn a_single_table_goes_to_standard_output() {
+    let directory = directory("single");
+    let bank = bank(&directory);
+    let path = bank.to_str().unwrap();
+    assert_eq!(output_of(&["dump", path, "account"], &[]), CSV);
+    assert_eq!(output_of(&["dump", path, "account", "--format", "jsonl"], &[]), JSON_LINES);
+    assert!(expect_exit(1, &["dump", path, "accounts"], &[]).contains("no table named accounts"));
+}
+
+#[test]
+fn a_database_is_the_same_after_a_dump_and_a_load_in_either_format() {
+    for format in ["csv", "jsonl"] {
+        let directory = directory(&format!("round-{format}"));
+        let bank = bank(&directory);
+        let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+        let said = expect_exit(0, &["dump", "--format", format, "--out"], &[&dumped, &bank]);
+        assert!(said.contains("2 tables, 12 rows in"), "{said}");
+        let [first, second] = ["account", "every%2F%22thing%22"].map(|name| format!("{name}.{format}"));
+        assert_eq!(files_in(&dumped), [&first, &second, "schema.json"]);
+        let said = expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+        assert!(
+            said.contains("table account: 3 rows loaded") && said.contains("2 tables, 12 rows"),
+            "{said}"
+        );
+        let (before, after) = (open(&bank), open(&loaded));
+        for table in ["account", "every/\"thing\""] {
+            assert_eq!(after.schema(table).unwrap(), before.schema(table).unwrap());
+            assert_eq!(rows_of(&after, table), rows_of(&before, table), "{format}: {table}");
+        }
+        assert_eq!(after.list_tables().unwrap(), before.list_tables().unwrap());
+        before.close().unwrap();
+        after.close().unwrap();
+        // The text is the same as well, down to each bit of it.
+        let again = directory.join("again");
+        expect_exit(0, &["dump", "--format", format, "--out"], &[&again, &loaded]);
+        for name in files_in(&dumped) {
+            assert!(fs::read(dumped.join(&name)).unwrap() == fs::read(again.join(&name)).unwrap(), "{name}");
+        }
+        let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
+        assert!(said.contains("a table named \"account\" exists"), "{said}");
+    }
+}
+
+/// A line of CSV with a single field that is empty, or one that looks like a mark, is a row.
+#[test]
+fn rows_of_a_single_column_stay() {
+    for format in ["csv", "jsonl"] {
+        let directory = directory(&format!("single-column-{format}"));
+        let (from, dumped, loaded) =
+            (directory.join("from"), directory.join("dumped"), directory.join("loaded"));
+        let schema =
+            Schema::builder("word").column("word", ColumnType::Text).key([("word", Order::Descending)]);
+        let database = open(&from);
+        let words = database.create_dynamic_table(schema.build().unwrap()).unwrap();
+        let texts = ["", "\"\"", "\n", "\\", "word"];
+        database
+            .transact(|tx| texts.iter().try_for_each(|&word| words.insert(tx, &[word.into()]).map(drop)))
+            .unwrap();
+        let before = rows_of(&database, "word");
+        database.close().unwrap();
+        expect_exit(0, &["dump", "--format", format, "--out"], &[&dumped, &from]);
+        expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+        let database = open(&loaded);
+        assert_eq!(rows_of(&database, "word"), before);
+        assert_eq!(before.len(), texts.len());
+    }
+}
+
+#[test]
+fn row_ids_stay_and_the_next_ones_are_larger() {
+    let directory = directory("ids-stay");
+    let bank = bank(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &bank]);
+    // As if the other database had been in use for a year.
+    let file = dumped.join("every%2F%22thing%22.csv");
+    let late = 6_000_000_000u64 << 16;
+    let rows = fs::read_to_string(&file).unwrap();
+    let (head, rows) = rows.split_once('\n').unwrap();
+    let (first, others) = rows.split_once(',').unwrap();
+    fs::write(&file, format!("{head}\n{},{others}", first.parse::<u64>().unwrap() + late)).unwrap();
+    expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+    let database = open(&loaded);
+    let table = database.open_dynamic_table("every/\"thing\"").unwrap();
+    let next = database.transact(|tx| table.insert(tx, &vec![Value::Null; 17])).unwrap();
+    let rows = rows_of(&database, "every/\"thing\"");
+    assert!(rows.len() == 10 && rows[9].0 == next, "{rows:?}");
+    assert!(matches!(next[..], [Value::Unsigned(id)] if id > late), "{next:?}");
+    database.close().unwrap();
+    let database = open(&loaded);
+    let table = database.open_dynamic_table("every/\"thing\"").unwrap();
+    let after = database.transact(|tx| table.insert(tx, &vec![Value::Null; 17])).unwrap();
+    assert!(matches!((&after[0], &next[0]), (Value::Unsigned(after), Value::Unsigned(next)) if after > next));
+    let refused =
+        database.transact(|tx| table.insert_with_row_id(tx, RowId(1 << 59), &vec![Value::Null; 17]));
+    assert!(refused.unwrap_err().to_string().contains("smaller than 2^59"));
+}
+
+#[test]
+fn tables_are_dumped_by_name_into_an_empty_directory_alone() {
+    let directory = directory("by-name");
+    let bank = bank(&directory);
+    let dumped = directory.join("dumped");
+    let arguments = ["dump", bank.to_str().unwrap(), "account", "--out", dumped.to_str().unwrap()];
+    expect_exit(0, &arguments, &[]);
+    assert_eq!(files_in(&dumped), ["account.csv", "schema.json"]);
+    assert_eq!(fs::read_to_string(dumped.join("account.csv")).unwrap(), CSV);
+    let said = expect_exit(1, &arguments, &[]);
+    assert!(said.contains("is not empty: name another directory"), "{said}");
+}
+
+#[test]
+fn a_dump_that_is_not_whole_is_refused_or_named() {
+    let directory = directory("not-whole");
+    let bank = bank(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &bank]);
+    let (schema, rows) = (dumped.join("schema.json"), dumped.join("account.csv"));
+    let description = fs::read_to_string(&schema).unwrap();
+    for (text, why) in [
+        (description.replace("\"version\": 1", "\"version\": 2"), "has version 2"),
+        (description.replace("\"account.csv\"", "\"../account.csv\""), "is no name of a file beside it"),
+        (description.replace("decimal(2)", "money"), "has the unknown type \"money\""),
+        (description.replace("\"unique\"", "\"distinct\""), "describes no dump"),
+        (description.replace("\"account.csv\"", "\"missing.csv\""), "cannot open"),
+        (description[..description.len() / 2].to_owned(), "describes no dump"),
+    ] {
+        assert_ne!(text, description, "{why}");
+        fs::write(&schema, text).unwrap();
+        let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    fs::write(&schema, description).unwrap();
+    fs::write(&rows, &CSV[..CSV.rfind("2,7").unwrap()]).unwrap();
+    let _ = fs::remove_dir_all(&loaded);
+    let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
+    assert!(said.contains("has 2 rows, which are in, and schema.json says 3"), "{said}");
+    fs::remove_file(&schema).unwrap();
+    let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("other")]);
+    assert!(said.contains("cannot read") && !directory.join("other").exists(), "{said}");
+}

@@ -1,0 +1,149 @@
+//! `ensilo tables` and `ensilo stat`.
+
+use super::*;
+
+const LISTED: &str = r#"account: 3 rows
+  branch   u16           key 1
+  id       u32           key 2 descending
+  owner    text(16)
+  balance  decimal(2)    nullable
+  unique index by_owner on owner
+  index by_balance on balance descending, owner
+"#;
+
+const FIRST: &str = r#"
+row 1
+  branch   1
+  id       2
+  owner    "bob"
+  balance  -0.05
+"#;
+
+const SECOND: &str = r#"
+row 2
+  branch   1
+  id       1
+  owner    "ada"
+  balance  100.50
+"#;
+
+#[test]
+fn tables_are_listed_with_their_schemas_and_numbers_of_rows() {
+    let directory = directory("listed");
+    let bank = bank(&directory);
+    let listed = output_of(&["tables"], &[&bank]);
+    assert!(listed.starts_with(LISTED), "{listed}");
+    let other = "\nevery/\\\"thing\\\": 9 rows\n  the table invents row ids\n  bool          bool          nullable\n";
+    assert!(listed.contains(other), "{listed}");
+    let json: Json = serde_json::from_str(&output_of(&["tables", "--format", "json"], &[&bank])).unwrap();
+    let account = &json["tables"][0];
+    assert_eq!((&account["name"], &account["rows"]), (&"account".into(), &3.into()));
+    assert_eq!(
+        account["columns"][3],
+        serde_json::json!({"name": "balance", "type": "decimal(2)", "nullable": true})
+    );
+    assert_eq!(account["key"][1], serde_json::json!({"column": "id", "order": "descending"}));
+    assert_eq!(
+        (&account["indexes"][0]["unique"], &account["broken_indexes"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+    assert_eq!(json["tables"][1]["key"], serde_json::json!([]));
+}
+
+#[test]
+fn the_first_rows_of_a_table_are_shown_from_a_key_on() {
+    let directory = directory("first-rows");
+    let bank = bank(&directory);
+    let shown =
+        |more: &[&str]| output_of(&[&["tables", bank.to_str().unwrap(), "account"], more].concat(), &[]);
+    assert!(
+        shown(&[])
+            .contains("\nrow 3\n  branch   2\n  id       7\n  owner    \"eve \\\"e\\\"\"\n  balance  null\n")
+    );
+    assert_eq!(shown(&["--limit", "2"]), [LISTED, FIRST, SECOND].concat());
+    assert_eq!(shown(&["--limit", "1", "--from", "1"]), [LISTED, FIRST].concat());
+    let second_alone = shown(&["--limit", "1", "--from", "1", "--from", "1"]);
+    assert_eq!(second_alone, [LISTED, &SECOND.replace("row 2", "row 1")].concat());
+    assert_eq!(shown(&["--from", "3"]), LISTED);
+    let json = shown(&["--format", "json", "--limit", "1"]);
+    let json: Json = serde_json::from_str(&json).unwrap();
+    let row = serde_json::json!({"branch": 1, "id": 2, "owner": "bob", "balance": "-0.05"});
+    assert_eq!((&json["rows"], &json["table"]["rows"]), (&serde_json::json!([row]), &3.into()));
+    for (more, why) in [
+        (&["account", "--from", "x"][..], "--from: \"x\" is no u16"),
+        (&["account", "--from", "1", "--from", "1", "--from", "1"], "the key has 2 columns"),
+        (&["accounts"], "no table named accounts"),
+    ] {
+        let said = expect_exit(1, &[&["tables", bank.to_str().unwrap()], more].concat(), &[]);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn row_ids_are_shown_and_begun_at() {
+    let directory = directory("row-ids");
+    let bank = bank(&directory);
+    let ids = rows_of(&open(&bank), "every/\"thing\"");
+    let Value::Unsigned(last) = ids[8].0[0] else { panic!("{ids:?}") };
+    let arguments = ["tables", bank.to_str().unwrap(), "every/\"thing\"", "--from", &last.to_string()];
+    let shown = output_of(&arguments, &[]);
+    assert!(shown.contains(&format!("\nrow 1\n  rowid_        {last}\n  bool          false\n")), "{shown}");
+    assert!(!shown.contains("row 2"), "{shown}");
+}
+
+#[test]
+fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
+    let directory = directory("open");
+    let bank = bank(&directory);
+    let database = open(&bank);
+    let (target, rows) = (directory.join("target"), directory.join("account.csv"));
+    fs::write(&rows, "branch,id,owner\n9,9,zoe\n").unwrap();
+    let path = bank.to_str().unwrap();
+    for arguments in [
+        &["tables", path][..],
+        &["tables", path, "account"],
+        &["dump", path, "account"],
+        &["dump", path, "--out", target.to_str().unwrap()],
+        &["load", path, "account", rows.to_str().unwrap()],
+        &["stat", path],
+    ] {
+        let said = expect_exit(1, arguments, &[]);
+        let open = format!("the database is open in process {}", std::process::id());
+        assert!(said.contains(&open), "{arguments:?}: {said}");
+    }
+    assert!(!target.exists());
+    assert!(output_of(&["stat", path, "--files"], &[]).contains("log in log"));
+    database.close().unwrap();
+    assert_eq!(rows_of(&open(&bank), "account").len(), 3);
+}
+
+#[test]
+fn files_and_memory_are_added_up() {
+    let directory = directory("sizes");
+    let bank = bank(&directory);
+    assert!(output_of(&["stat"], &[&bank]).contains("there is no checkpoint"));
+    expect_exit(0, &["checkpoint", "create"], &[&bank]);
+    let shown = output_of(&["stat"], &[&bank]);
+    for part in ["log in log", "checkpoint 1: ", "table account (", "  index by_owner ", "in use, of"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let only_files = output_of(&["stat", "--files"], &[&bank]);
+    assert!(shown.starts_with(&only_files) && !only_files.contains("table account"), "{only_files}");
+    let json: Json = serde_json::from_str(&output_of(&["stat", "--format", "json"], &[&bank])).unwrap();
+    let (files, statistics) = (&json["files"], &json["statistics"]);
+    let bytes: u64 = contents(&bank).iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    let log = files["log"][0]["bytes"].as_u64().unwrap();
+    let parts = ["checkpoints", "cold", "others"].map(|kind| files[kind]["bytes"].as_u64().unwrap());
+    assert_eq!(log + parts.iter().sum::<u64>(), bytes);
+    assert!(log > 0 && parts[0] >= files["checkpoint"]["bytes"].as_u64().unwrap(), "{files}");
+    assert_eq!(statistics["tables"][0]["records"], 3);
+    assert!(statistics["tables"][0]["indexes"][1]["memory_bytes"].as_u64().unwrap() > 0);
+    assert_eq!(statistics["aborts"]["key exists"], 0);
+    assert_eq!(statistics["durability"]["is_read_only"], true);
+}
+
+/// All files in a directory and those in it.
+fn contents(directory: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { contents(&path) } else { vec![path] }).collect()
+}
