@@ -23,7 +23,7 @@ pub(crate) const PUBLISHED: [&str; 13] = [
     "ensilo",
 ];
 
-/// Returns the steps that check that the library does without its features, that the packages can be made,
+/// Returns the steps that check that the library does without its features and with them, that the packages can be made,
 /// and that the oldest compiler of the manifests builds the library.
 pub(crate) fn publishable() -> Vec<Step> {
     let packages: Vec<String> = PUBLISHED.iter().map(|name| format!("-p {name}")).collect();
@@ -36,6 +36,7 @@ pub(crate) fn publishable() -> Vec<Step> {
             "with all features",
             "test --profile quick -p ensilo --all-features --test metrics --test tracing --test serialized",
         ),
+        Step::cargo("with Parquet", "test --profile quick -p ensilo-cli --features parquet --test contents"),
         Step::cargo(
             "packages",
             &format!("package --no-verify --offline --allow-dirty {}", packages.join(" ")),

@@ -2,7 +2,10 @@
 
 mod description;
 mod dump;
+mod input_file;
 mod load;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod row_format;
 mod row_reader;
 mod row_writer;

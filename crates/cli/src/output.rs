@@ -1,7 +1,7 @@
 //! Standard output: what cannot be written there is a failure of the program.
 
 use std::fmt;
-use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::io::{self, BufWriter, ErrorKind, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
 
 pub(crate) use ensilo_bench::driver::complain;
@@ -35,8 +35,23 @@ impl Output {
     }
 }
 
-/// For those that write bytes. There are no errors: the program ends.
-impl Write for Output {
+impl Drop for Output {
+    fn drop(&mut self) {
+        // That of `BufWriter` keeps errors to itself.
+        self.0.flush().unwrap_or_else(|error| end(&error));
+    }
+}
+
+/// Standard output for those that write bytes in large pieces. It has no errors: the program ends.
+pub(crate) struct OutputBytes(Stdout);
+
+impl OutputBytes {
+    pub(crate) fn new() -> Self {
+        OutputBytes(io::stdout())
+    }
+}
+
+impl Write for OutputBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(self.0.write(bytes).unwrap_or_else(|error| end(&error)))
     }
@@ -47,9 +62,8 @@ impl Write for Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for OutputBytes {
     fn drop(&mut self) {
-        // That of `BufWriter` keeps errors to itself.
         self.0.flush().unwrap_or_else(|error| end(&error));
     }
 }

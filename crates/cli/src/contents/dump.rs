@@ -11,12 +11,11 @@ use ensilo::{Database, DynamicTable, Schema};
 use ensilo_bench::driver::{Progress, View};
 
 use super::description::{DumpDescription, DumpedTable, SCHEMA_FILE, TableDescription};
-use super::row_format::RowFormat;
+use super::row_format::{RowFormat, file_columns};
 use super::row_writer::{RowWriter, WriteError};
-use super::tables::column_names;
 use super::value_text::{is_known, shown};
 use crate::opening::open_to_read;
-use crate::output::{Output, failed};
+use crate::output::{Output, OutputBytes, failed};
 
 /// So many rows are written between two looks at the progress.
 const ROWS_PER_LOOK: u64 = 4096;
@@ -35,6 +34,8 @@ hexadecimal digits. In CSV null is `\\N`, and a value that begins with a backsla
 is `null`, integers, finite floats and truth values are JSON's own, and all else is a string; integers beyond 2^53 are written
 with all their digits, which some programs round. Row ids, where a table has them in the place of a primary key, stand in a
 column `rowid`. The format is described in docs/dump.md.
+
+A program that is built with the feature `parquet` writes Parquet as well.
 
 Examples:
   ensilo dump bank --out bank-as-text
@@ -83,7 +84,7 @@ fn dump_shown(arguments: &DumpArguments, view: &mut View) -> Result<(), String> 
     };
     let tables: Result<Vec<_>, String> = names.iter().map(|name| dump.table(name)).collect();
     match &arguments.out {
-        None => tables?.iter().try_for_each(|table| dump.write(table, Output::new(), view).map(drop))?,
+        None => tables?.iter().try_for_each(|table| dump.write(table, OutputBytes::new(), view).map(drop))?,
         Some(target) => dump.write_into(target, &tables?, view)?,
     }
     database.close().map_err(|error| error.to_string())
@@ -154,10 +155,10 @@ impl Dump<'_> {
     }
 
     /// Writes the rows of a table, and returns the file and how many they were.
-    fn write<W: Write>(&self, table: &Table, output: W, view: &mut View) -> Result<(W, u64), String> {
+    fn write<W: Write + Send>(&self, table: &Table, output: W, view: &mut View) -> Result<(W, u64), String> {
         view.stage(&format!("table {}", table.schema.name().escape_debug()));
-        let names = column_names(&table.schema);
-        let mut writer = RowWriter::new(self.format, &names, output).map_err(|error| error.to_string())?;
+        let columns = file_columns(&table.schema);
+        let mut writer = RowWriter::new(self.format, &columns, output).map_err(|error| error.to_string())?;
         let has_row_ids = table.schema.key_parts().is_empty();
         let (mut rows, mut failure) = (0, None::<WriteError>);
         let read = self.database.read_stale(|tx| {

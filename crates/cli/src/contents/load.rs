@@ -1,6 +1,5 @@
 //! `ensilo load`.
 
-mod input_file;
 mod loader;
 
 use std::collections::BTreeSet;
@@ -11,9 +10,9 @@ use clap::Args;
 use ensilo::{Database, Options, Schema};
 use ensilo_bench::driver::View;
 
-use self::input_file::InputFile;
 use self::loader::{FileLoad, Loader};
 use super::description::{DumpDescription, SCHEMA_FILE};
+use super::input_file::InputFile;
 use super::row_format::RowFormat;
 use super::value_text::shown;
 use crate::opening::{open_shown, writing_to};

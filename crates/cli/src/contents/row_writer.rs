@@ -5,17 +5,21 @@ use std::io::{self, BufWriter, Write};
 
 use ensilo::Value;
 
-use super::row_format::{CSV_ESCAPE, CSV_NULL, RowFormat};
+#[cfg(feature = "parquet")]
+use super::parquet::ParquetWriter;
+use super::row_format::{CSV_ESCAPE, CSV_NULL, FileColumn, RowFormat};
 use super::value_text::{UnknownType, Written, written};
 
 /// Writes rows, one after the other.
-pub(super) enum RowWriter<W: Write> {
+pub(super) enum RowWriter<W: Write + Send> {
     Csv(Box<csv::Writer<W>>),
     Json {
         /// `"name":` of each column.
         names: Vec<String>,
         output: BufWriter<W>,
     },
+    #[cfg(feature = "parquet")]
+    Parquet(Box<ParquetWriter<W>>),
 }
 
 /// Why rows could not be written.
@@ -27,9 +31,10 @@ pub(super) enum WriteError {
     UnknownType,
 }
 
-impl<W: Write> RowWriter<W> {
+impl<W: Write + Send> RowWriter<W> {
     /// Begins a file with these columns.
-    pub(super) fn new(format: RowFormat, names: &[String], output: W) -> Result<Self, WriteError> {
+    pub(super) fn new(format: RowFormat, columns: &[FileColumn], output: W) -> Result<Self, WriteError> {
+        let names = columns.iter().map(|column| column.name.as_str());
         match format {
             RowFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(output);
@@ -37,9 +42,11 @@ impl<W: Write> RowWriter<W> {
                 Ok(RowWriter::Csv(Box::new(writer)))
             }
             RowFormat::Jsonl => {
-                let names = names.iter().map(|name| json_string(name) + ":").collect();
+                let names = names.map(|name| json_string(name) + ":").collect();
                 Ok(RowWriter::Json { names, output: BufWriter::new(output) })
             }
+            #[cfg(feature = "parquet")]
+            RowFormat::Parquet => Ok(RowWriter::Parquet(Box::new(ParquetWriter::new(columns, output)?))),
         }
     }
 
@@ -60,6 +67,8 @@ impl<W: Write> RowWriter<W> {
                 }
                 output.write_all(if before == "{" { b"{}\n" } else { b"}\n" })?;
             }
+            #[cfg(feature = "parquet")]
+            RowWriter::Parquet(writer) => writer.row(values)?,
         }
         Ok(())
     }
@@ -69,6 +78,8 @@ impl<W: Write> RowWriter<W> {
         match self {
             RowWriter::Csv(writer) => writer.into_inner().map_err(|error| error.into_error().into()),
             RowWriter::Json { output, .. } => output.into_inner().map_err(|error| error.into_error().into()),
+            #[cfg(feature = "parquet")]
+            RowWriter::Parquet(writer) => writer.finish(),
         }
     }
 }

@@ -9,8 +9,8 @@ use ensilo::{ColumnType, Database, DynamicTable, Error, IndexState, Schema, Tabl
 use serde::Serialize;
 
 use super::ShownAs;
-use super::description::{OrderDescription, PartDescription, TableDescription, row_id_column};
-use super::row_format::RowFormat;
+use super::description::{OrderDescription, PartDescription, TableDescription};
+use super::row_format::{FileColumn, RowFormat, file_columns};
 use super::row_writer::RowWriter;
 use super::value_text::{Shown, parse};
 use crate::opening::open_to_read;
@@ -67,7 +67,7 @@ struct Listed {
 
 /// The rows of a table that are to be shown.
 struct Rows {
-    names: Vec<String>,
+    columns: Vec<FileColumn>,
     rows: Vec<Vec<Value>>,
 }
 
@@ -190,13 +190,7 @@ fn first_rows(
         })
     });
     read.map_err(|error| error.to_string())?;
-    Ok(Rows { names: column_names(table.schema()), rows })
-}
-
-/// Returns the names of what is shown or written of each row.
-pub(super) fn column_names(schema: &Schema) -> Vec<String> {
-    let row_id = schema.key_parts().is_empty().then(|| row_id_column(schema));
-    row_id.into_iter().chain(schema.columns().iter().map(|column| column.name.clone())).collect()
+    Ok(Rows { columns: file_columns(table.schema()), rows })
 }
 
 /// Parses values of the first columns of the primary key.
@@ -218,7 +212,8 @@ fn key_of(schema: &Schema, texts: &[String]) -> Result<Vec<Value>, String> {
 
 impl Rows {
     fn text(&self) -> String {
-        let names: Vec<String> = self.names.iter().map(|name| name.escape_debug().to_string()).collect();
+        let names: Vec<String> =
+            self.columns.iter().map(|column| column.name.escape_debug().to_string()).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         let mut text = String::new();
         for (number, row) in self.rows.iter().enumerate() {
@@ -233,7 +228,7 @@ impl Rows {
     /// Returns the rows as a field of an object.
     fn json(&self) -> Result<String, String> {
         let written = || {
-            let mut writer = RowWriter::new(RowFormat::Jsonl, &self.names, Vec::new())?;
+            let mut writer = RowWriter::new(RowFormat::Jsonl, &self.columns, Vec::new())?;
             self.rows.iter().try_for_each(|row| writer.row(row))?;
             writer.finish()
         };

@@ -50,6 +50,14 @@ mod two_phase_locking {
     mod every_engine;
 }
 
+/// The formats that the program writes and reads.
+const FORMATS: &[&str] = &[
+    "csv",
+    "jsonl",
+    #[cfg(feature = "parquet")]
+    "parquet",
+];
+
 /// Accounts with a descending key, and two indexes.
 fn accounts() -> Schema {
     Schema::builder("account")

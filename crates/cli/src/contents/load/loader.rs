@@ -6,7 +6,7 @@ use std::fmt;
 use ensilo::{Database, Durability, DynamicTable, Error, Value};
 use ensilo_bench::driver::{Progress, View};
 
-use super::input_file::InputFile;
+use crate::contents::input_file::InputFile;
 use crate::contents::row_format::RowFormat;
 use crate::contents::row_reader::{InputError, ReadRow, RowReader};
 
@@ -62,8 +62,8 @@ impl Loader<'_> {
     pub(super) fn load(&self, file: InputFile, format: RowFormat, view: &mut View) -> Result<u64, Stopped> {
         let read = file.progress();
         let mut rows = 0;
-        let mut reader = RowReader::new(format, self.table.schema(), Box::new(file))
-            .map_err(|error| self.stopped(error, rows))?;
+        let mut reader =
+            RowReader::new(format, self.table.schema(), file).map_err(|error| self.stopped(error, rows))?;
         for _ in 0..self.how.skip_rows {
             reader.next().map_err(|error| self.stopped(error, rows))?;
         }
@@ -100,7 +100,7 @@ impl Loader<'_> {
         let accepted = &rows[..if self.how.is_atomic { 0 } else { at }];
         let is_in = self.insert_all(accepted).is_ok();
         let rows_in = rows_before + if is_in { accepted.len() as u64 } else { 0 };
-        Err(self.stopped(format_args!("line {}: {error}", rows[at].line), rows_in))
+        Err(self.stopped(format_args!("{}: {error}", rows[at].place), rows_in))
     }
 
     /// Inserts rows by one transaction.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use csv::{ErrorKind, StringRecord};
 
-use super::{Columns, InputError, RowParts, Target};
+use super::{Columns, InputError, Place, RowParts, Target};
 use crate::contents::row_format::{CSV_ESCAPE, CSV_NULL};
 use crate::contents::value_text::{may_be_empty, shown};
 
@@ -32,7 +32,7 @@ impl CsvRows {
     }
 
     /// Returns the next record and the line where it begins.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, RowParts)>, InputError> {
+    pub(super) fn next(&mut self) -> Result<Option<(Place, RowParts)>, InputError> {
         if !self.reader.read_record(&mut self.record).map_err(input_error)? {
             return Ok(None);
         }
@@ -41,9 +41,9 @@ impl CsvRows {
         for (&target, field) in self.targets.iter().zip(&self.record) {
             let put =
                 self.value_of(target, field).and_then(|text| self.columns.put(target, text, &mut parts));
-            put.map_err(|why| InputError::in_column(line, self.columns.name(target), why))?;
+            put.map_err(|why| InputError::in_column(Place::Line(line), self.columns.name(target), why))?;
         }
-        Ok(Some((line, parts)))
+        Ok(Some((Place::Line(line), parts)))
     }
 
     /// Returns the text of a field; `None` for null.
@@ -62,7 +62,7 @@ impl CsvRows {
 }
 
 fn input_error(error: csv::Error) -> InputError {
-    let line = error.position().map(csv::Position::line);
+    let place = error.position().map(|position| Place::Line(position.line()));
     let why = match error.kind() {
         ErrorKind::Io(error) => format!("cannot be read: {error}"),
         ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -71,5 +71,5 @@ fn input_error(error: csv::Error) -> InputError {
         ErrorKind::Utf8 { .. } => "a field is not in UTF-8".to_owned(),
         _ => error.to_string(),
     };
-    InputError { line, column: None, why }
+    InputError { place, column: None, why }
 }

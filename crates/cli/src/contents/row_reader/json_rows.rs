@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Columns, InputError, RowParts, Target};
+use super::{Columns, InputError, Place, RowParts, Target};
 use crate::contents::value_text::is_quoted;
 
 pub(super) struct JsonRows {
@@ -27,7 +27,7 @@ impl JsonRows {
     }
 
     /// Returns the next object and its line. Empty lines count for nothing.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, RowParts)>, InputError> {
+    pub(super) fn next(&mut self) -> Result<Option<(Place, RowParts)>, InputError> {
         loop {
             self.line += 1;
             self.text.clear();
@@ -38,7 +38,7 @@ impl JsonRows {
                 return Ok(None);
             }
             if !self.text.trim().is_empty() {
-                return self.row().map(|parts| Some((self.line, parts)));
+                return self.row().map(|parts| Some((Place::Line(self.line), parts)));
             }
         }
     }
@@ -53,7 +53,7 @@ impl JsonRows {
                 self.columns.find_new(&name, &known).map_err(|why| InputError::in_line(line, why))?;
             known.push(target);
             let put = self.put(target, value.get(), &mut parts);
-            put.map_err(|why| InputError::in_column(line, &name, why))?;
+            put.map_err(|why| InputError::in_column(Place::Line(line), &name, why))?;
         }
         Ok(parts)
     }

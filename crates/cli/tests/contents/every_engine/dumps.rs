@@ -26,7 +26,7 @@ fn a_single_table_goes_to_standard_output() {
 
 #[test]
 fn a_database_is_the_same_after_a_dump_and_a_load_in_either_format() {
-    for format in ["csv", "jsonl"] {
+    for &format in FORMATS {
         let directory = directory(&format!("round-{format}"));
         let bank = bank(&directory);
         let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
@@ -61,7 +61,7 @@ fn a_database_is_the_same_after_a_dump_and_a_load_in_either_format() {
 /// A line of CSV with a single field that is empty, or one that looks like a mark, is a row.
 #[test]
 fn rows_of_a_single_column_stay() {
-    for format in ["csv", "jsonl"] {
+    for &format in FORMATS {
         let directory = directory(&format!("single-column-{format}"));
         let (from, dumped, loaded) =
             (directory.join("from"), directory.join("dumped"), directory.join("loaded"));
@@ -81,6 +81,35 @@ fn rows_of_a_single_column_stay() {
         assert_eq!(rows_of(&database, "word"), before);
         assert_eq!(before.len(), texts.len());
     }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_of_other_types_is_refused() {
+    let directory = directory("other-types");
+    let bank = bank(&directory);
+    let (path, rows) = (bank.to_str().unwrap(), directory.join("rows.parquet"));
+    let dumped = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+        .args(["dump", path, "account", "--format", "parquet"])
+        .output()
+        .unwrap();
+    assert!(
+        dumped.status.success() && dumped.stdout.starts_with(b"PAR1") && dumped.stdout.ends_with(b"PAR1")
+    );
+    fs::write(&rows, &dumped.stdout).unwrap();
+    let said = expect_exit(1, &["load", path, "account"], &[&rows]);
+    assert!(said.contains("rows.parquet: row 1: ") && said.contains("; no row of the file is in"), "{said}");
+    let database = open(&bank);
+    let schema =
+        Schema::builder("other").column("branch", ColumnType::I16).key([("branch", Order::Ascending)]);
+    database.create_dynamic_table(schema.build().unwrap()).unwrap();
+    database.close().unwrap();
+    let said = expect_exit(1, &["load", path, "other"], &[&rows]);
+    assert!(said.contains("column \"branch\" is not what `ensilo dump` writes for i16"), "{said}");
+    fs::write(&rows, &dumped.stdout[..dumped.stdout.len() / 2]).unwrap();
+    assert!(expect_exit(1, &["load", path, "account"], &[&rows]).contains("rows.parquet: "));
+    let said = expect_exit(1, &["load", path, "account", "-", "--format", "parquet"], &[]);
+    assert!(said.contains("Parquet is read from files alone"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Stdin};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -10,9 +10,14 @@ use std::rc::Rc;
 const STANDARD_INPUT: &str = "-";
 
 pub(super) struct InputFile {
-    reader: Box<dyn Read>,
+    source: Source,
     bytes_total: u64,
     bytes_read: Rc<Cell<u64>>,
+}
+
+enum Source {
+    File(File),
+    StandardInput(Stdin),
 }
 
 /// How far a file is read.
@@ -29,14 +34,23 @@ impl InputFile {
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let bytes_read = Rc::default();
         if path == Path::new(STANDARD_INPUT) {
-            return Ok(InputFile { reader: Box::new(io::stdin()), bytes_total: 0, bytes_read });
+            return Ok(InputFile { source: Source::StandardInput(io::stdin()), bytes_total: 0, bytes_read });
         }
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (metadata, file) = opened.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
         if metadata.is_dir() {
             return Err(format!("{} is a directory: --from loads all of a dump", path.display()));
         }
-        Ok(InputFile { reader: Box::new(file), bytes_total: metadata.len(), bytes_read })
+        Ok(InputFile { source: Source::File(file), bytes_total: metadata.len(), bytes_read })
+    }
+
+    /// Returns the file itself; `None` for standard input.
+    #[cfg(feature = "parquet")]
+    pub(super) fn into_file(self) -> Option<File> {
+        match self.source {
+            Source::File(file) => Some(file),
+            Source::StandardInput(_) => None,
+        }
     }
 
     /// Returns what tells how far it is read.
@@ -47,7 +61,10 @@ impl InputFile {
 
 impl Read for InputFile {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(bytes)?;
+        let read = match &mut self.source {
+            Source::File(file) => file.read(bytes)?,
+            Source::StandardInput(input) => input.read(bytes)?,
+        };
         self.bytes_read.set(self.bytes_read.get() + read as u64);
         Ok(read)
     }
