@@ -110,6 +110,8 @@ fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> 
         Some(from) => tasks_of_dump(from)?,
         None => vec![task_of_file(arguments)?],
     };
+    // Before anything is made.
+    tasks.iter().try_for_each(|task| InputFile::open(&task.file).map(drop))?;
     let options = options_for(&arguments.directory, tasks.iter().any(|task| task.schema.is_some()))?;
     let database: Database = open_shown(options, &arguments.directory).map_err(|error| error.to_string())?;
     let how = FileLoad { is_atomic: arguments.atomic, skip_rows: arguments.skip_rows };
@@ -183,11 +185,12 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
             shown(&task.table)
         ));
     }
-    let files: Vec<InputFile> =
-        tasks.iter().map(|task| InputFile::open(&task.file)).collect::<Result<_, _>>()?;
     let (mut lines, mut all_rows) = (String::new(), 0);
-    for (task, file) in tasks.iter().zip(files) {
-        let rows = load_file(database, task, file, how, view)?;
+    for (number, task) in tasks.iter().enumerate() {
+        let rows = load_file(database, task, how, view).map_err(|error| match number {
+            0 => error,
+            _ => format!("{error}; the {number} tables before it are loaded"),
+        })?;
         all_rows += rows;
         lines += &format!("table {}: {rows} rows loaded\n", task.table.escape_debug());
     }
@@ -197,13 +200,8 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
     Ok(lines)
 }
 
-fn load_file(
-    database: &Database,
-    task: &Task,
-    file: InputFile,
-    how: FileLoad,
-    view: &mut View,
-) -> Result<u64, String> {
+fn load_file(database: &Database, task: &Task, how: FileLoad, view: &mut View) -> Result<u64, String> {
+    let file = InputFile::open(&task.file)?;
     let table = match &task.schema {
         Some(schema) => database.create_dynamic_table(schema.clone()),
         None => database.open_dynamic_table(&task.table),

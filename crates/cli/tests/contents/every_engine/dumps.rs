@@ -174,13 +174,20 @@ fn a_dump_that_is_not_whole_is_refused_or_named() {
         assert_ne!(text, description, "{why}");
         fs::write(&schema, text).unwrap();
         let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
-        assert!(said.contains(why), "{why}: {said}");
+        assert!(said.contains(why) && !loaded.exists(), "{why}: {said}");
     }
     fs::write(&schema, description).unwrap();
     fs::write(&rows, &CSV[..CSV.rfind("2,7").unwrap()]).unwrap();
-    let _ = fs::remove_dir_all(&loaded);
     let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
     assert!(said.contains("has 2 rows, which are in, and schema.json says 3"), "{said}");
+    let other = dumped.join("every%2F%22thing%22.csv");
+    fs::write(&rows, CSV).unwrap();
+    fs::write(&other, "rowid_,age\n").unwrap();
+    let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("half")]);
+    assert!(
+        said.contains("has no column \"age\"") && said.contains("; the 1 tables before it are loaded"),
+        "{said}"
+    );
     fs::remove_file(&schema).unwrap();
     let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("other")]);
     assert!(said.contains("cannot read") && !directory.join("other").exists(), "{said}");
