@@ -33,7 +33,9 @@ fn day_of(date: &str) -> Option<i64> {
     };
     let mut parts = unsigned.split('-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
-    if parts.next().is_some() || !(4..=6).contains(&year.len()) {
+    // A sign takes the place of a digit.
+    let digits_min = if is_negative { 3 } else { 4 };
+    if parts.next().is_some() || !(digits_min..=6).contains(&year.len()) {
         return None;
     }
     let year = digits(year, year.len())?;
