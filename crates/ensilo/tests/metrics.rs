@@ -109,7 +109,7 @@ fn check<E: Engine>(name: &str) {
     let name_of = |key: &String| key.split(' ').next().unwrap().to_owned();
     let mut names: Vec<String> = kept.counters.lock().unwrap().keys().map(name_of).collect();
     names.extend(kept.gauges.lock().unwrap().keys().map(name_of));
-    let described = kept.described.lock().unwrap();
+    let described = kept.described.lock().unwrap().clone();
     assert!(names.iter().all(|name| described.contains(name)), "{names:?}");
     // A later call sets them again.
     db.transact(|tx| cities.insert(tx, &City { id: 2, people: 6 })).unwrap();

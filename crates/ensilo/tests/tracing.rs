@@ -4,6 +4,7 @@
 
 use std::fmt::{Debug, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use ensilo::generic::Database;
@@ -77,7 +78,10 @@ fn assert_has(events: &[String], parts: &[&str]) {
 fn check<E: Engine>(noted: &Noted, name: &str) {
     let (path, copy) = (directory(name), directory(&format!("{name}-copy")));
     let options = || ensilo::Database::options().no_checkpoints();
-    let db: Database<E> = options().open_as(&path).unwrap();
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    let hook = move |event: &ensilo::Event| sender.lock().unwrap().send(event.to_string()).unwrap();
+    let db: Database<E> = options().on_event(hook).open_as(&path).unwrap();
     let opened = noted.take();
     for phase in ["replayed", "catalog loaded", "indexes made"] {
         assert_has(&opened, &["DEBUG", &format!("phase=\"{phase}\"")]);
@@ -91,16 +95,18 @@ fn check<E: Engine>(noted: &Noted, name: &str) {
     let made = noted.take();
     assert_has(&made, &["INFO", "checkpoint made", "checkpoint=1", "rows=2"]);
     assert_has(&made, &["INFO", "backup made", &format!("{name}-copy")]);
-    // A checkpoint has no place where a file has its name.
-    std::fs::write(path.join("checkpoint-2"), "").unwrap();
-    let failed = db.checkpoint();
+    // A directory stands where the manifest is written.
+    let blocked = path.join("MANIFEST.new");
+    std::fs::create_dir(&blocked).unwrap();
+    let failed = db.checkpoint().unwrap_err().to_string();
+    assert_eq!(events.recv().unwrap(), failed, "the hook is called after the subscriber");
+    assert_has(&noted.take(), &["WARN", &failed]);
+    std::fs::remove_dir(&blocked).unwrap();
+    db.checkpoint().unwrap();
+    let over = events.recv().unwrap();
+    assert_has(&noted.take(), &["INFO", &over]);
     db.close().unwrap();
-    let closed = noted.take();
-    assert_has(&closed, &["INFO", "closed"]);
-    match failed {
-        Err(error) => assert_has(&closed, &["WARN", &error.to_string()]),
-        Ok(_) => panic!("the checkpoint was made where a file is"),
-    }
+    assert_has(&noted.take(), &["INFO", "closed"]);
     let db: Database<E> = options().read_only(true).open_as(&copy).unwrap();
     assert_has(&noted.take(), &["INFO", "opened", "is_read_only=true"]);
     db.close().unwrap();
