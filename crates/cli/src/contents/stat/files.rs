@@ -162,7 +162,7 @@ impl DatabaseFileSizes {
             ),
         };
         text += &format!(
-            "database {}, opened {} times; the manifest says that everything up to epoch {} was stored\n",
+            "database {}, generation {}; the manifest says that everything up to epoch {} was stored\n",
             self.database, self.generation, self.durable_epoch
         );
         text
