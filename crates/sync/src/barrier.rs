@@ -5,7 +5,7 @@
 //! We get the same price with a proof: the advancing thread interrupts every core of the process once per epoch.
 //!
 //! # Memory ordering
-//! One side stores `A`, calls [`light`], loads `B`. The other stores `B`, calls [`heavy`], loads `A`.
+//! One side stores `A`, passes a [`LightBarrier`], loads `B`. The other stores `B`, calls [`heavy`], loads `A`.
 //! At least one of them sees the other's store. With plain processor fences this is the store-buffering litmus test. With
 //! `membarrier(2)` the light side is a compiler barrier only: the system call runs a full fence on every core that runs a thread of this
 //! process, at a point which lies either before the light side's store in program order (then its load comes after the
