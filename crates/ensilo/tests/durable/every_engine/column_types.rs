@@ -72,7 +72,7 @@ fn columns_of_all_types_are_there_again() {
         let by_id = measurements.index::<uuid::Uuid>("by_id").unwrap();
         db.transact(|tx| {
             for row in &before {
-                assert_eq!(by_id.get(tx, &row.id)?.as_ref(), Some(row));
+                assert_eq!(by_id.get(tx, row.id)?.as_ref(), Some(row));
             }
             Ok(())
         })
