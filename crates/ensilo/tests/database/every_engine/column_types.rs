@@ -172,7 +172,7 @@ fn two_types_that_are_stored_alike_see_one_column() {
         let at = time::OffsetDateTime::from_unix_timestamp_nanos(-4_876_543_211).unwrap();
         let same = OfTime { at, sensor: 7, day: at.date(), time: at.time() };
         assert_eq!(of_time.get(tx, at)?.as_ref(), Some(&same));
-        assert_eq!(by_day.get(tx, &Reverse(at.date()))?, Some(same));
+        assert_eq!(by_day.get(tx, Reverse(at.date()))?, Some(same));
         assert_eq!(events.get(tx, event.at)?.as_ref(), Some(&event));
         Ok(())
     })
