@@ -333,7 +333,7 @@ impl KeysToInsert {
     fn latest(&self, back: u64) -> std::result::Result<u64, u64> {
         let taken = self.taken.as_deref().unwrap_or_default();
         let at = (taken.len() as u64).checked_sub(1 + back);
-        at.map(|at| taken[at as usize]).ok_or(back - taken.len() as u64)
+        at.map(|at| taken[at as usize]).ok_or_else(|| back - taken.len() as u64)
     }
 }
 

@@ -3,7 +3,7 @@
 //! | type | text |
 //! |---|---|
 //! | `bool` | `true`, `false` |
-//! | integers | decimal digits |
+//! | integers | decimal digits; those of 128 bits, which few programs read as numbers, are strings in JSON |
 //! | `f32`, `f64` | the shortest decimal number that is read as the same bits; `inf`, `-inf`, `NaN`, and `NaN(0x7ff8000000000001)` for a NaN with other bits |
 //! | `decimal(n)` | `19.99`, with all digits after the point |
 //! | `timestamp` | RFC 3339 in UTC with microseconds |
@@ -50,8 +50,10 @@ pub(super) fn written(value: &Value) -> Result<Written, UnknownType> {
         Value::Float64(value) if value.is_nan() => {
             Written::Quoted(nan_text(value.to_bits() == NAN_64, value.to_bits()))
         }
-        // Infinite floats, decimals, timestamps and bytes are what they print as.
-        Value::Float32(_)
+        // Integers of 128 bits, infinite floats, decimals, timestamps and bytes are what they print as.
+        Value::Int128(_)
+        | Value::Unsigned128(_)
+        | Value::Float32(_)
         | Value::Float64(_)
         | Value::Decimal { .. }
         | Value::Timestamp(_)
@@ -83,6 +85,8 @@ pub(super) fn column_type_of(text: &str) -> Option<ColumnType> {
         Type::U16,
         Type::U32,
         Type::U64,
+        Type::I128,
+        Type::U128,
         Type::F32,
         Type::F64,
         Type::Timestamp,
@@ -108,7 +112,8 @@ pub(super) const fn may_be_empty(column_type: ColumnType) -> bool {
 
 /// Returns whether JSON has values of this type only as strings.
 pub(super) const fn is_quoted(column_type: ColumnType) -> bool {
-    may_be_empty(column_type) || matches!(column_type, ColumnType::Timestamp)
+    may_be_empty(column_type)
+        || matches!(column_type, ColumnType::Timestamp | ColumnType::I128 | ColumnType::U128)
 }
 
 /// Parses a value of this type that is not null.
@@ -128,6 +133,8 @@ pub(super) fn parse(text: &str, column_type: ColumnType) -> Result<Value, String
         Type::U16 => integer::<u16>(text, &no_value),
         Type::U32 => integer::<u32>(text, &no_value),
         Type::U64 => integer::<u64>(text, &no_value),
+        Type::I128 => integer::<i128>(text, &no_value),
+        Type::U128 => integer::<u128>(text, &no_value),
         Type::F32 => float_32(text).map(Value::Float32).ok_or_else(no_value),
         Type::F64 => float_64(text).map(Value::Float64).ok_or_else(no_value),
         Type::Decimal { scale } => decimal(text, scale).ok_or_else(no_value),
@@ -259,12 +266,21 @@ mod tests {
 
     #[test]
     fn types_are_read_as_they_print() {
-        for text in
-            ["bool", "u64", "f32", "decimal(18)", "timestamp", "text(300)", "bytes(16)", "text", "bytes"]
-        {
+        for text in [
+            "bool",
+            "u64",
+            "i128",
+            "f32",
+            "decimal(18)",
+            "timestamp",
+            "text(300)",
+            "bytes(16)",
+            "text",
+            "bytes",
+        ] {
             assert_eq!(column_type_of(text).unwrap().to_string(), text);
         }
-        for text in ["", "u128", "text(", "text(70000)", "decimal(x)", "blob(3)"] {
+        for text in ["", "u256", "text(", "text(70000)", "decimal(x)", "blob(3)"] {
             assert_eq!(column_type_of(text), None, "{text}");
         }
     }
@@ -306,6 +322,15 @@ mod tests {
                 assert_eq!(round_trip(&value, ColumnType::Decimal { scale }), value);
             }
         }
+    }
+
+    #[test]
+    fn integers_of_128_bits_are_exact_and_strings_in_json() {
+        for value in [i128::MIN, -1, i128::MAX] {
+            assert_eq!(round_trip(&value.into(), ColumnType::I128), value.into());
+        }
+        assert_eq!(round_trip(&u128::MAX.into(), ColumnType::U128), u128::MAX.into());
+        assert!(parse("-1", ColumnType::U128).is_err() && is_quoted(ColumnType::U128));
     }
 
     #[test]
