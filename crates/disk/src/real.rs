@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,7 +223,9 @@ impl File for RealFile {
     fn reserve(&self, len_bytes: u64) -> io::Result<()> {
         let before = self.len_bytes()?;
         match reserve(&self.file, len_bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.set_len(len_bytes.max(before)),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                write_zeros(&self.file, before..len_bytes).inspect_err(|_| _ = self.set_len(before))
+            }
             Err(error) => {
                 // A part may have been taken; the error that counts is the first one.
                 let _ = self.set_len(before);
@@ -433,7 +436,7 @@ fn preallocate(file: &fs::File, len_bytes: u64) -> io::Result<()> {
         return Ok(());
     }
     match reserve(file, len_bytes) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, len_bytes),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => write_zeros(file, 0..len_bytes),
         reserved => reserved,
     }
 }
@@ -455,11 +458,11 @@ fn reserve(_file: &fs::File, _len_bytes: u64) -> io::Result<()> {
 }
 
 /// Zeros written take the space that a longer length alone would not.
-fn write_zeros(file: &fs::File, len_bytes: u64) -> io::Result<()> {
+fn write_zeros(file: &fs::File, range: Range<u64>) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    let mut offset = 0;
-    while offset < len_bytes {
-        let step = usize::try_from(len_bytes - offset).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+    let mut offset = range.start;
+    while offset < range.end {
+        let step = usize::try_from(range.end - offset).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
         file.write_all_at(&ZEROS[..step], offset)?;
         offset += step as u64;
     }

@@ -173,6 +173,10 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
+            // A row id is a new one.
+            if self.core.schema.primary_key() == &PrimaryKey::RowId {
+                return self.insert_encoded(inner, &key);
+            }
             match self.find_to_write(inner, &key)? {
                 Some(found) => self.replace_found(inner, &key, found),
                 None => self.insert_encoded(inner, &key),

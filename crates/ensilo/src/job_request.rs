@@ -265,7 +265,15 @@ impl<E: Engine> JobRequest<E> {
         let level = self.shared.level(self.durability)?;
         let (promise, handle) = promise(self.shared.pool()?, log, level);
         let policy = self.policy;
-        Ok((Box::new(move || promise.run(|| run(&mut session, policy))), handle))
+        let job = move || {
+            promise.run(|| {
+                // As in any request: another one from within it, on this thread, is refused.
+                let shared = Arc::clone(session.shared());
+                let _entered = shared.enter()?;
+                run(&mut session, policy)
+            });
+        };
+        Ok((Box::new(job), handle))
     }
 }
 

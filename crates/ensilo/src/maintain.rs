@@ -98,7 +98,15 @@ pub(crate) fn delete_rows<Raw: Write>(
     table: &TableCore<Raw::Store>,
     rows: &[(KeyBuf, Raw::Found)],
 ) -> Result<usize> {
-    rows.iter().try_for_each(|(key, found)| delete_row(inner, table, key, *found))?;
+    for (number, (key, found)) in rows.iter().enumerate() {
+        match delete_row(inner, table, key, *found) {
+            // The table takes no writes any more, since a moment ago.
+            Err(_) if number > 0 && !inner.is_doomed() => {
+                return Err(inner.inconsistent(table.store.id(), &[]));
+            }
+            deleted => deleted?,
+        }
+    }
     Ok(rows.len())
 }
 

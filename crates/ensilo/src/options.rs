@@ -195,8 +195,8 @@ impl Options {
     }
 
     /// Sets the directories of the log, one for each disk that shares the work: each gets a logger of its
-    /// own. By default there is one, within the database's directory. A missing directory is created if the one
-    /// above is there, and a relative path counts from the current directory. The directories must stay for as long as the database
+    /// own. By default there is one, within the database's directory. A missing directory is created, and a
+    /// relative path counts from the current directory. The directories must stay for as long as the database
     /// does. A later opening may name others, and one that names none goes on within the database's
     /// directory.
     ///

@@ -310,6 +310,7 @@ impl<E: Engine> Session<E> {
             return Err(Error::NestedRequest);
         }
         let under_way = self.control.begin();
+        self.control.check()?;
         Ok((self.lend(&self.shared)?, under_way))
     }
 

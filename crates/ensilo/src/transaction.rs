@@ -292,6 +292,11 @@ impl<'t, E: Engine> Transaction<'t, E> {
         {
             return Undone::by_abort(abort);
         }
+        if own_error::is_mark(&error)
+            && let Err(stopped) = self.inner.local.check_control()
+        {
+            return stopped.into();
+        }
         if self.inner.is_stopped_by(&error) {
             // It follows from nothing that was read.
             return error.into();

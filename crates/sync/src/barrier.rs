@@ -24,6 +24,7 @@
 //! - `[free]` A light side that finds `FREE`, by Acquire, has the registering thread's fence before its load of `B`. A heavy side that makes
 //!   no system call has found less than `GRANTED` behind its own fence, so that this one comes before the registering thread's in the
 //!   order of all fences. So the heavy side's store of `B` comes before the light side's load, which sees it.
+//! - `[granted]` A heavy side that finds `GRANTED`, by Acquire, calls the kernel after it has registered the process.
 //! - In all other cases both have a fence, or the heavy side has made its system call.
 
 #[cfg(not(any(loom, shuttle)))]
@@ -85,9 +86,9 @@ impl LightBarrier {
 /// When the kernel refuses a barrier it agreed to at registration: without it no memory could be reclaimed safely.
 pub fn heavy() {
     fence(Ordering::SeqCst);
-    // Relaxed: [free] behind the fence.
+    // Acquire: behind the fence for [free]; and [granted] the kernel has registered the process for whoever sees that it has.
     #[cfg(not(any(loom, shuttle)))]
-    if REGISTRATION.load(Ordering::Relaxed) >= GRANTED {
+    if REGISTRATION.load(Ordering::Acquire) >= GRANTED {
         interrupt_all_cores();
     }
 }
@@ -113,8 +114,8 @@ pub fn wait_for_registration() -> bool {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     REGISTERED.get_or_init(|| {
         if register() {
-            // Relaxed: [free] by the fence behind it.
-            REGISTRATION.store(GRANTED, Ordering::Relaxed);
+            // Release: [granted]; [free] by the fence behind it.
+            REGISTRATION.store(GRANTED, Ordering::Release);
             fence(Ordering::SeqCst);
             // Release: [free].
             REGISTRATION.store(FREE, Ordering::Release);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read, Stdin};
+use std::io::{self, Read, Seek, SeekFrom, Stdin};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -27,6 +27,32 @@ pub(super) struct ReadProgress {
 }
 
 impl InputFile {
+    /// Checks whether a file can be opened, before anything is done with others. What is no file of the disk, such as a pipe, is
+    /// left alone, since it can be opened once. The files of a dump end with the end of a line.
+    ///
+    /// # Errors
+    /// What cannot be opened, and why; that it was cut off.
+    pub(super) fn check(path: &Path, is_of_dump: bool) -> Result<(), String> {
+        let is_file = path.metadata().map_or(true, |metadata| metadata.is_file() || metadata.is_dir());
+        if path == Path::new(STANDARD_INPUT) || !is_file {
+            return Ok(());
+        }
+        let InputFile { source: Source::File(mut file), bytes_total, .. } = InputFile::open(path)? else {
+            return Ok(());
+        };
+        let is_text = path.extension().is_none_or(|extension| extension != "parquet");
+        if !is_of_dump || !is_text || bytes_total == 0 {
+            return Ok(());
+        }
+        let mut last = [0];
+        let read = file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last));
+        read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        match last {
+            [b'\n'] => Ok(()),
+            _ => Err(format!("{} does not end with a line: it was cut off", path.display())),
+        }
+    }
+
     /// Opens a file for reading.
     ///
     /// # Errors

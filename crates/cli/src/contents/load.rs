@@ -94,6 +94,9 @@ struct Task {
     rows: Option<u64>,
 }
 
+/// How the tables begin that an instance of several has for itself.
+const ISLANDS_PREFIX: &str = "islands_";
+
 /// Loads files.
 pub(crate) fn load(arguments: &LoadArguments) -> ExitCode {
     let mut view = View::stderr();
@@ -111,7 +114,7 @@ fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> 
         None => vec![task_of_file(arguments)?],
     };
     // Before anything is made.
-    tasks.iter().try_for_each(|task| InputFile::open(&task.file).map(drop))?;
+    tasks.iter().try_for_each(|task| InputFile::check(&task.file, task.rows.is_some()))?;
     let options = options_for(&arguments.directory, tasks.iter().any(|task| task.schema.is_some()))?;
     let database: Database = open_shown(options, &arguments.directory).map_err(|error| error.to_string())?;
     let how = FileLoad { is_atomic: arguments.atomic, skip_rows: arguments.skip_rows };
@@ -184,6 +187,9 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
             "a table named {} exists: drop it, or load into it without --create",
             shown(&task.table)
         ));
+    }
+    if existing.iter().any(|table| table.starts_with(ISLANDS_PREFIX)) {
+        return Err("the database is an instance of several that are one: rows are loaded by a program that opens all of them".to_owned());
     }
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {

@@ -49,7 +49,7 @@ fn a_created_file_has_its_length_and_reads_zeros() {
 fn zeros_are_written_where_space_cannot_be_reserved() {
     let dir = TemporaryDirectory::new();
     let file = fs::OpenOptions::new().create_new(true).write(true).open(dir.join("a")).unwrap();
-    write_zeros(&file, 200_001).unwrap();
+    write_zeros(&file, 0..200_001).unwrap();
     assert_eq!(fs::read(dir.join("a")).unwrap(), vec![0; 200_001]);
 }
 

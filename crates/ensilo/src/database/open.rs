@@ -39,7 +39,7 @@ impl Options {
 
     /// Opens the database in this directory with the engine [`Silo`](crate::Silo), and creates it if the
     /// directory is empty or missing, unless [`Options::must_exist`] forbids that. The directory above has to be
-    /// there: a path that is mistyped makes no directories.
+    /// there: what is mistyped in the middle of a path makes no directories.
     ///
     /// Everything that was acknowledged as stored is there, and with it everything before it in the serial
     /// order. Damage is an error, and so are files of another time or of another copy of the database. There
@@ -100,8 +100,7 @@ impl<E: Engine> Database<E> {
         let open = if options.read_only {
             open::to_read
         } else {
-            let directories = [&directory].into_iter().chain(&options.durable.log_directories);
-            directories.map(PathBuf::as_path).try_for_each(|directory| check_parent(&*disk, directory))?;
+            check_parent(&*disk, &directory)?;
             open::to_write
         };
         Self::owning(open(options, disk, directory)?)

@@ -41,6 +41,7 @@ impl<E: Engine> Database<E> {
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let place = std::env::temp_dir().join(format!("ensilo-backup-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&place)?;
     /// # let db = ensilo::Database::open(place.join("accounts"))?;
     /// let backup = db.backup(place.join("backup"))?;
     /// println!("everything up to epoch {}, {} bytes", backup.durable_epoch, backup.bytes);

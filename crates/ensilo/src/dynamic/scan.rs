@@ -275,8 +275,11 @@ impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
             }
             Some(index) => {
                 let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
-                let decode = |key: &KeyBuf, row: &RowWords<'_>| whole(self.decode(key.as_bytes(), row));
-                ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)?;
+                let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
+                let scan = ByIndex { table, index, range };
+                scan.read_with_entry_keys(inner, is_wanted, decode, |key, decoded| {
+                    each(key, whole(decoded))
+                })?;
             }
         }
         Ok(left > 0)

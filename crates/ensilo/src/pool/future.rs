@@ -25,6 +25,9 @@ use crate::{Error, Result};
 /// commit that has begun already goes on: like a caller who is cut off from the answer, one who drops a future that has
 /// not given its result does not know which it was.
 ///
+/// Polled by a job of the same database it is ready with [`Error::JobWaitsForJob`], and gives the job up: with all threads of the
+/// pool waiting so, none would run it.
+///
 /// # Panics
 /// When polled again after it was ready.
 #[must_use = "a future does nothing unless it is awaited"]
@@ -74,16 +77,32 @@ impl<R, X> JobFuture<R, X> {
 
     /// Submits the job if there is room for it.
     fn submit(&mut self, context: &Context<'_>) {
-        self.state = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Waiting { job, handle, queue, mut ticket } => {
-                match queue.push_or_wait(job, self.priority, &mut ticket, context.waker()) {
-                    Pushed::Submitted => State::Submitted(handle),
-                    Pushed::Full(job) => State::Waiting { job, handle, queue, ticket },
-                    Pushed::Closed => State::Refused(Error::Closed),
-                }
+        if !matches!(self.state, State::Waiting { .. }) {
+            return;
+        }
+        // Wakers are foreign code: cloned before anything is taken apart.
+        let waker = context.waker().clone();
+        let before = std::mem::replace(&mut self.state, State::Ended);
+        let State::Waiting { job, handle, queue, mut ticket } = before else { return };
+        if queue.is_in_job() {
+            if let Some(ticket) = ticket {
+                queue.give_up_room(self.priority, ticket);
             }
-            other => other,
+            self.state = State::Refused(Error::JobWaitsForJob);
+            return;
+        }
+        self.state = match queue.push_or_wait(job, self.priority, &mut ticket, waker) {
+            Pushed::Submitted => State::Submitted(handle),
+            Pushed::Full(job) => State::Waiting { job, handle, queue, ticket },
+            Pushed::Closed => State::Refused(Error::Closed),
         };
+    }
+
+    /// Gives up a job that was submitted, and whose result nobody will see.
+    fn cancel(&self) {
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel_only();
+        }
     }
 }
 
@@ -98,7 +117,10 @@ impl<R, X: From<Error>> Future for JobFuture<R, X> {
             State::Refused(error) => Poll::Ready(Err(error.clone())),
             State::Ended => panic!("a future was polled after it gave its result"),
         };
-        if polled.is_ready() {
+        if let Poll::Ready(outcome) = &polled {
+            if matches!(outcome, Err(Error::JobWaitsForJob)) {
+                self.cancel();
+            }
             self.state = State::Ended;
         }
         polled.map(|ended| self.own.end(ended))
@@ -109,11 +131,7 @@ impl<R, X> Drop for JobFuture<R, X> {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Waiting { queue, ticket: Some(ticket), .. } => queue.give_up_room(self.priority, ticket),
-            State::Submitted(_) => {
-                if let Some(cancel) = &self.cancel {
-                    cancel.cancel_only();
-                }
-            }
+            State::Submitted(_) => self.cancel(),
             State::Waiting { ticket: None, .. } | State::Refused(_) | State::Ended => {}
         }
     }

@@ -62,6 +62,14 @@ thread_local! {
     static RUNS_JOB: Cell<bool> = const { Cell::new(false) };
 }
 
+impl Queue {
+    /// Returns whether the calling thread runs a job of this queue. A waker's executor may poll on a thread of the pool
+    /// between two jobs: nothing waits there.
+    pub(super) fn is_in_job(&self) -> bool {
+        self.is_own_thread() && RUNS_JOB.get()
+    }
+}
+
 /// Makes the two ends of a job's result. The handle answers when `level` is reached.
 pub(crate) fn promise<R>(
     pool: &Pool,
@@ -163,9 +171,11 @@ impl<R> Future for JobHandle<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(epoch) = self.poll_job(context.waker()) else {
-            // A waker's executor may poll on a thread of the pool between two jobs: nothing waits there.
-            let is_in_job = self.queue.is_own_thread() && RUNS_JOB.get();
-            return if is_in_job { Poll::Ready(Err(Error::JobWaitsForJob)) } else { Poll::Pending };
+            return if self.queue.is_in_job() {
+                Poll::Ready(Err(Error::JobWaitsForJob))
+            } else {
+                Poll::Pending
+            };
         };
         if !self.is_reached(epoch) && self.poll_stored(epoch, context).is_pending() {
             return Poll::Pending;

@@ -152,29 +152,30 @@ impl Queue {
         job: Job,
         priority: Priority,
         ticket: &mut Option<RoomTicket>,
-        waker: &Waker,
+        waker: Waker,
     ) -> Pushed {
-        // Wakers are foreign code: cloned and dropped without the lock.
-        let waker = waker.clone();
         let mut state = lock(&self.state);
         if !state.is_open {
             return Pushed::Closed;
         }
         let line = state.line(priority);
-        let before = ticket.take().and_then(|ticket| line.wakers.remove(ticket));
         let is_full = line.jobs.len() >= self.len_max && !self.is_own_thread();
+        let waited = ticket.take();
+        let before = waited.and_then(|ticket| line.wakers.remove(ticket));
         let pushed = if is_full {
-            *ticket = Some(line.wakers.add(waker));
+            // Whoever has waited goes on in its place.
+            *ticket = Some(line.wakers.put(waited, waker));
             Pushed::Full(job)
         } else {
             line.jobs.push_back(job);
             Pushed::Submitted
         };
         drop(state);
-        drop(before);
         if !is_full {
             self.note_job(priority);
         }
+        // Wakers are foreign code: dropped without the lock, and when all else is done.
+        drop(before);
         pushed
     }
 

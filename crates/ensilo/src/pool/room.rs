@@ -15,9 +15,12 @@ pub(super) struct RoomWakers {
 }
 
 impl RoomWakers {
-    pub(super) fn add(&mut self, waker: Waker) -> RoomTicket {
-        let ticket = RoomTicket(self.next);
-        self.next += 1;
+    /// Puts a waker where it stood before, or at the end.
+    pub(super) fn put(&mut self, before: Option<RoomTicket>, waker: Waker) -> RoomTicket {
+        let ticket = before.unwrap_or_else(|| {
+            self.next += 1;
+            RoomTicket(self.next)
+        });
         self.wakers.insert(ticket, waker);
         ticket
     }

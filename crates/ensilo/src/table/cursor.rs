@@ -93,8 +93,12 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
             if self.rows.is_empty() && !self.is_last_batch && limit > 0 {
                 let len = self.batch_len.min(limit);
                 let rows = &mut self.rows;
-                self.is_last_batch =
-                    self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)))?;
+                let read = self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)));
+                self.is_last_batch = read.inspect_err(|_| {
+                    // Rows before the one that cannot be read come by themselves.
+                    rows.clear();
+                    self.batch_len = 1;
+                })?;
                 self.read_at = Some(now);
                 self.batch_len = (self.batch_len * 2).min(BATCH_LEN_MAX);
             }

@@ -222,7 +222,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).for_each(tx, |key, columns| first = Some((key, columns)))?;
+        self.only_first().for_each(tx, |key, columns| first = Some((key, columns)))?;
         Ok(first)
     }
 
@@ -246,7 +246,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         tx: &mut impl ReadTransaction<'t, E>,
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let mut first = None;
-        self.limit(1).for_each_found(tx, |found, columns| first = Some((found, columns)))?;
+        self.only_first().for_each_found(tx, |found, columns| first = Some((found, columns)))?;
         Ok(first)
     }
 
@@ -305,6 +305,13 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
             self.range.run(inner, &index.store, |_, _| (), each)?;
             Ok(count)
         })
+    }
+
+    /// Ends the scan after its first row.
+    #[inline]
+    fn only_first(mut self) -> Self {
+        self.range.limit = self.range.limit.min(1);
+        self
     }
 
     fn by_index(self) -> ByIndex<'h, E::Store> {

@@ -158,7 +158,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.limit(1).run(tx, |key, columns| {
+        self.only_first().run(tx, |key, columns| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -186,7 +186,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.limit(1).run_found(tx, |key, columns, raw| {
+        self.only_first().run_found(tx, |key, columns, raw| {
             first = Some((Found::new(table, key, raw), columns));
             ControlFlow::Break(())
         })?;
@@ -330,6 +330,13 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
             self.range.run_rows(inner, core, |_, _| (), each)?;
             Ok(count)
         })
+    }
+
+    /// Ends the scan after its first row.
+    #[inline]
+    fn only_first(mut self) -> Self {
+        self.range.limit = self.range.limit.min(1);
+        self
     }
 
     /// Calls `each` with every row.

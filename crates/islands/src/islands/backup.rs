@@ -146,10 +146,15 @@ impl Unfinished {
     /// Begins a copy in a directory that is empty or missing, which belongs to it from then on.
     pub(crate) fn begin(directory: &Path) -> io::Result<Self> {
         create_directories(directory)?;
+        let not_empty = || io::Error::other("the directory is not empty");
+        // Before it is marked: what somebody keeps there is not to be taken for a copy, whenever this process ends.
+        if std::fs::read_dir(directory)?.count() > usize::from(Unfinished::is_in(directory)) {
+            return Err(not_empty());
+        }
         let unfinished = Unfinished::mark(directory)?;
         if std::fs::read_dir(directory)?.count() > 1 {
             unfinished.end()?;
-            return Err(io::Error::other("the directory is not empty"));
+            return Err(not_empty());
         }
         Ok(unfinished)
     }

@@ -3,7 +3,7 @@
 use super::{Key, KeyBuf, KeyColumn, TextColumn, escaped};
 
 /// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column. A
-/// text that is the first or the last of them may be a `&str`: `("a",)`, or `(7, "a")`.
+/// text that is the last of one or two of them may be a `&str`: `("a",)`, or `(7, "a")`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no prefix of the key `{K}`",
     note = "a prefix is a tuple of the key's first columns; that of one column is written `(a,)`"

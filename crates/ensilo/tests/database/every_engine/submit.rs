@@ -355,3 +355,27 @@ fn a_job_is_given_up_at_its_deadline() {
     let in_time = db.job().deadline(Instant::now() + Duration::from_secs(60)).retries(3).read_mostly();
     in_time.try_submit(visit).unwrap().wait().unwrap();
 }
+
+#[test]
+fn a_future_that_a_job_of_the_database_awaits_is_refused_and_does_nothing() {
+    let (db, accounts) = with_accounts(1);
+    let inner = db.clone();
+    let visited = accounts.clone();
+    let awaited = db.submit(move |_| {
+        let visited = visited.clone();
+        let visit = move |tx: &mut Transaction<'_>| visited.update(tx, 0, |row: &mut Visits| row.visits += 1);
+        Ok(block_on(inner.transact_async(visit)))
+    });
+    assert!(matches!(awaited.unwrap().wait().unwrap(), Err(Error::JobWaitsForJob)));
+    block_on(db.transact_async(|_| Ok(()))).unwrap();
+    let visits = db.transact(|tx| accounts.get_columns::<Visits>(tx, 0)).unwrap();
+    assert_eq!(visits, Some(Visits { visits: 0 }));
+}
+
+#[test]
+fn a_request_within_a_future_is_refused() {
+    let (db, _) = with_accounts(1);
+    let inner = db.clone();
+    let nested = block_on(db.transact_async(move |_| Ok(inner.transact(|_| Ok(())))));
+    assert!(matches!(nested.unwrap(), Err(Error::NestedRequest)));
+}

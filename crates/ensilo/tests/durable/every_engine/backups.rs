@@ -115,6 +115,7 @@ fn backups_under_transfers_are_whole_and_have_what_was_stored() {
 #[test]
 fn backups_on_a_real_disk_can_be_opened() {
     let place = real_place("backups");
+    std::fs::create_dir_all(&place).unwrap();
     let db = open_at(&Arc::new(RealDisk), place.join("db")).unwrap();
     let table = db.create_table::<Account>().unwrap();
     let rows: Vec<_> = (0..ACCOUNTS).map(account).collect();
