@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_refused_by_name() {
-        let column = ColumnDescription { name: "a".into(), column_type: "u128".into(), nullable: false };
+        let column = ColumnDescription { name: "a".into(), column_type: "u256".into(), nullable: false };
         let described =
             TableDescription { name: "t".into(), columns: vec![column], key: vec![], indexes: vec![] };
-        assert!(described.schema().unwrap_err().contains(r#"column "a" has the unknown type "u128""#));
+        assert!(described.schema().unwrap_err().contains(r#"column "a" has the unknown type "u256""#));
         let field = r#"{"name": "t", "columns": [], "key": [], "indexes": [], "owner": "x"}"#;
         assert!(serde_json::from_str::<TableDescription>(field).is_err());
     }
