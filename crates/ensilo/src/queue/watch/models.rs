@@ -25,7 +25,7 @@ impl Model {
     fn new(plant_fault: bool) -> Self {
         let mut queues = Queues::new();
         if plant_fault && let Some(queues) = Arc::get_mut(&mut queues) {
-            queues.is_barrier_free = true;
+            queues.barrier = ensilo_sync::barrier::LightBarrier::missing();
         }
         Model { queues, queue: Arc::default(), rows: Arc::new(AtomicU64::new(0)) }
     }
