@@ -148,7 +148,7 @@ impl Unfinished {
         create_directories(directory)?;
         let not_empty = || io::Error::other("the directory is not empty");
         // Before it is marked: what somebody keeps there is not to be taken for a copy, whenever this process ends.
-        if std::fs::read_dir(directory)?.count() > usize::from(Unfinished::is_in(directory)) {
+        if !Unfinished::is_in(directory) && std::fs::read_dir(directory)?.count() > 0 {
             return Err(not_empty());
         }
         let unfinished = Unfinished::mark(directory)?;
