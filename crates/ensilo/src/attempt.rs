@@ -4,7 +4,6 @@ pub(crate) mod backoff;
 pub(crate) mod panics;
 
 use std::mem;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,6 @@ use ensilo_engine::{Engine, Read as _, Session, SnapshotOf};
 use self::panics::CaughtPanic;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
-use crate::pool::{JobHandle, Priority, WhenFull, promise};
 use crate::shared::DatabaseShared;
 use crate::shortage::Shortage;
 use crate::transaction::{EndedReader, Inner, Reader, Snapshot, Transaction};
@@ -236,21 +234,6 @@ fn protect_next_attempt(session: &mut impl Session, wait_max: Duration) -> bool 
         }
         thread::sleep(PROTECTION_WAIT);
     }
-}
-
-/// Hands `job` to the pool and returns the handle to its result.
-pub(crate) fn submit<E: Engine, R: Send + 'static>(
-    shared: &Arc<DatabaseShared<E>>,
-    when_full: WhenFull,
-    job: impl FnOnce(&DatabaseShared<E>) -> Outcome<R> + Send + 'static,
-) -> Result<JobHandle<R>> {
-    let log = shared.log().map(Arc::clone);
-    let pool = shared.pool()?;
-    let (promise, handle) = promise(pool, log, shared.level(None)?);
-    let for_job = Arc::clone(shared);
-    let run = move || promise.run(|| job(&for_job));
-    pool.submit(Box::new(run), Priority::Normal, when_full)?;
-    Ok(handle)
 }
 
 /// Runs `body` on a snapshot on the calling thread's worker. With `since`, it shows all that was committed

@@ -17,7 +17,7 @@ use ensilo_engine::{Engine, Session as _};
 use crate::attempt::{self, RetryPolicy};
 use crate::catalog::table_core::TableCore;
 use crate::options::Options;
-use crate::pool::{JobHandle, WhenFull};
+use crate::pool::JobHandle;
 use crate::request::{NoHook, Request};
 use crate::session::Session;
 use crate::shared::DatabaseShared;
@@ -220,7 +220,7 @@ impl<E: Engine> Database<E> {
         &self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        self.submit_transaction(WhenFull::Wait, body)
+        self.job().submit(body)
     }
 
     /// Like [`Database::submit`], but returns an error instead of waiting while the queue is full.
@@ -231,7 +231,7 @@ impl<E: Engine> Database<E> {
         &self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        self.submit_transaction(WhenFull::Refuse, body)
+        self.job().try_submit(body)
     }
 
     /// Runs `body` like [`Database::read_stale`] on a thread of the database's pool, and returns a handle to
@@ -243,17 +243,7 @@ impl<E: Engine> Database<E> {
         &self,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        attempt::submit(&self.shared, WhenFull::Wait, |shared| attempt::run_stale(shared, None, body))
-    }
-
-    fn submit_transaction<R: Send + 'static>(
-        &self,
-        when_full: WhenFull,
-        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
-    ) -> Result<JobHandle<R>> {
-        attempt::submit(&self.shared, when_full, |shared| {
-            attempt::run(shared, RetryPolicy::new(shared.retries), &mut |_| (), body)
-        })
+        self.job().submit_read_stale(body)
     }
 
     /// Makes a session, for transactions that stay open between calls. A session does not keep the database

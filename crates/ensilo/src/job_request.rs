@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::Engine;
 
-use crate::attempt::RetryPolicy;
+use crate::attempt::{self, RetryPolicy};
 use crate::database::Database;
 use crate::durability::Durability;
+use crate::local::ThreadWorker;
 use crate::outcome::Outcome;
 use crate::own_error::SharedOwnError;
 use crate::pool::{Job, JobFuture, JobHandle, Priority, WhenFull, promise};
-use crate::session::Session;
+use crate::session::control::{SessionControl, UnderWay};
 use crate::shared::DatabaseShared;
 use crate::transaction::{Reader, Snapshot, Transaction};
 use crate::{Result, Silo};
@@ -157,7 +158,8 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        self.hand_over(WhenFull::Wait, transact(body))
+        let run = transact(self.policy, body);
+        self.hand_over(WhenFull::Wait, run)
     }
 
     /// Like [`JobRequest::submit`], but returns an error instead of waiting while the queue is full.
@@ -168,7 +170,20 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        self.hand_over(WhenFull::Refuse, transact(body))
+        let run = transact(self.policy, body);
+        self.hand_over(WhenFull::Refuse, run)
+    }
+
+    /// Hands `body` to the pool as [`Database::submit_read_stale`] does.
+    ///
+    /// # Errors
+    /// As [`JobRequest::submit`]; the handle has what [`Database::read_stale`] returns.
+    pub fn submit_read_stale<R: Send + 'static>(
+        self,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
+    ) -> Result<JobHandle<R>> {
+        let run = read_stale(self.max_staleness, body);
+        self.hand_over(WhenFull::Wait, run)
     }
 
     /// Like [`Database::transact_async`], with this job's settings.
@@ -201,19 +216,16 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R> {
-        let bound = self.max_staleness;
-        self.when_awaited(SharedOwnError::new(), move |session, _| {
-            let since = bound.and_then(|bound| Instant::now().checked_sub(bound));
-            session.run_stale(since, body)
-        })
+        self.stale_read_when_awaited(SharedOwnError::new(), body)
     }
 
     fn hand_over<R: Send + 'static>(
         self,
         when_full: WhenFull,
-        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+        run: impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        let (job, handle) = self.make(self.session(), run)?;
+        let control = self.deadline.is_some().then(|| self.control());
+        let (job, handle) = self.make(control, run)?;
         self.shared.pool()?.submit(job, self.priority, when_full)?;
         Ok(handle)
     }
@@ -223,7 +235,8 @@ impl<E: Engine> JobRequest<E> {
         own: SharedOwnError<X>,
         body: impl FnMut(&mut Transaction<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R, X> {
-        self.when_awaited(own, transact(body))
+        let run = transact(self.policy, body);
+        self.when_awaited(own, run)
     }
 
     pub(crate) fn read_when_awaited<R: Send + 'static, X>(
@@ -231,57 +244,99 @@ impl<E: Engine> JobRequest<E> {
         own: SharedOwnError<X>,
         body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R, X> {
-        self.when_awaited(own, move |session, _| session.run_reader(body))
+        self.when_awaited(own, |shared, worker| attempt::run_reader_on(shared, worker, body))
+    }
+
+    pub(crate) fn stale_read_when_awaited<R: Send + 'static, X>(
+        self,
+        own: SharedOwnError<X>,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        let run = read_stale(self.max_staleness, body);
+        self.when_awaited(own, run)
     }
 
     fn when_awaited<R: Send + 'static, X>(
         self,
         own: SharedOwnError<X>,
-        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+        run: impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> + Send + 'static,
     ) -> JobFuture<R, X> {
-        let session = self.session();
-        let cancel = session.cancel_token();
-        let made = self.make(session, run).and_then(|made| Ok((made, self.shared.pool()?)));
+        let control = self.control();
+        let made =
+            self.make(Some(Arc::clone(&control)), run).and_then(|made| Ok((made, self.shared.pool()?)));
         match made {
-            Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, cancel, own),
+            Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, control, own),
             Err(error) => JobFuture::refused(error),
         }
     }
 
-    /// A session that the job runs in, since these can be stopped from outside.
-    fn session(&self) -> Session<E> {
-        let mut session = Session::new(&self.shared);
-        session.set_deadline(self.deadline);
-        session
+    fn control(&self) -> Arc<SessionControl> {
+        let control = SessionControl::new(self.shared.id());
+        control.set_deadline(self.deadline);
+        control
     }
 
-    /// Makes the two ends of the job.
+    /// Makes the two ends of the job, which is stopped by `control` if there is one.
     fn make<R: Send + 'static>(
         &self,
-        mut session: Session<E>,
-        run: impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> + Send + 'static,
+        control: Option<Arc<SessionControl>>,
+        run: impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> + Send + 'static,
     ) -> Result<(Job, JobHandle<R>)> {
-        let log = self.shared.log().map(Arc::clone);
-        let level = self.shared.level(self.durability)?;
-        let (promise, handle) = promise(self.shared.pool()?, log, level);
-        let policy = self.policy;
-        let job = move || {
-            promise.run(|| {
-                // As in any request: another one from within it, on this thread, is refused.
-                let shared = Arc::clone(session.shared());
-                let _entered = shared.enter()?;
-                run(&mut session, policy)
-            });
+        let shared = Arc::clone(&self.shared);
+        let (log, level) = (shared.log().map(Arc::clone), shared.level(self.durability)?);
+        let (promise, handle) = promise(shared.pool()?, log, level);
+        let work = move || {
+            let mut worker = shared.enter()?;
+            match control {
+                None => run(&shared, &mut worker),
+                Some(control) => run(&shared, Controlled::new(&mut worker, &control)?.worker),
+            }
         };
-        Ok((Box::new(job), handle))
+        Ok((Box::new(move || promise.run(work)), handle))
+    }
+}
+
+/// A worker whose statements check whether the job is to stop, until this is dropped.
+struct Controlled<'w, E: Engine> {
+    worker: &'w mut ThreadWorker<E>,
+    _under_way: UnderWay,
+}
+
+impl<'w, E: Engine> Controlled<'w, E> {
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled) and
+    /// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded) when the job is not to begin.
+    fn new(worker: &'w mut ThreadWorker<E>, control: &Arc<SessionControl>) -> Result<Self> {
+        let under_way = control.begin();
+        control.check()?;
+        worker.local.control = Some(Arc::clone(control));
+        Ok(Controlled { worker, _under_way: under_way })
+    }
+}
+
+impl<E: Engine> Drop for Controlled<'_, E> {
+    fn drop(&mut self) {
+        self.worker.local.control = None;
     }
 }
 
 /// What a job does that runs a transaction.
 fn transact<E: Engine, R>(
+    policy: RetryPolicy,
     body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
-) -> impl FnOnce(&mut Session<E>, RetryPolicy) -> Outcome<R> {
-    move |session, policy| session.run(policy, &mut |_| (), body)
+) -> impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> {
+    move |shared, worker| attempt::run_on(shared, worker, policy, &mut |_| (), body)
+}
+
+/// What a job does that reads a snapshot.
+fn read_stale<E: Engine, R>(
+    bound: Option<Duration>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+) -> impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> {
+    move |shared, worker| {
+        let since = bound.and_then(|bound| Instant::now().checked_sub(bound));
+        attempt::run_stale_on(shared, worker, since, body)
+    }
 }
 
 impl<E: Engine> fmt::Debug for JobRequest<E> {

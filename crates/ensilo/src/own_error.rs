@@ -163,9 +163,7 @@ impl<E: Engine> Database<E> {
     ) -> Result<R, X> {
         self.request().read_stale_as(body)
     }
-}
 
-impl<E: Engine> Database<E> {
     /// Runs `body` like [`Database::transact_async`], with errors of a type of the program's own, as
     /// [`Database::transact_as`].
     ///
@@ -188,6 +186,18 @@ impl<E: Engine> Database<E> {
         body: impl FnMut(&mut Reader<'_, E>) -> Result<R, X> + Send + 'static,
     ) -> JobFuture<R, X> {
         self.job().read_async_as(body)
+    }
+
+    /// Runs `body` like [`Database::read_stale_async`], with errors of a type of the program's own, as
+    /// [`Database::transact_as`].
+    ///
+    /// # Errors
+    /// The future has what [`Database::read_stale_async`] has, turned into the type.
+    pub fn read_stale_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        &self,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        self.job().read_stale_async_as(body)
     }
 }
 
@@ -216,6 +226,19 @@ impl<E: Engine> JobRequest<E> {
         let own = SharedOwnError::new();
         let kept = own.clone();
         self.read_when_awaited(own, move |tx| kept.keep(body(tx)))
+    }
+
+    /// Like [`Database::read_stale_async_as`](crate::Database::read_stale_async_as), with this job's settings.
+    ///
+    /// # Errors
+    /// As [`Database::read_stale_async_as`](crate::Database::read_stale_async_as).
+    pub fn read_stale_async_as<R: Send + 'static, X: From<Error> + Send + 'static>(
+        self,
+        body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R, X> + Send + 'static,
+    ) -> JobFuture<R, X> {
+        let own = SharedOwnError::new();
+        let kept = own.clone();
+        self.stale_read_when_awaited(own, move |tx| kept.keep(body(tx)))
     }
 }
 

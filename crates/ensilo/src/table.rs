@@ -162,6 +162,14 @@ impl<T: Row, E: Engine> Table<T, E> {
     }
 }
 
+/// Decodes the primary key of a row, and the columns that are wanted.
+#[inline]
+fn key_and_columns<T: Row, C: Columns<T>>(key: &[u8], row: &RowWords<'_>) -> Result<(T::Key, C), Malformed> {
+    let key = T::Key::decode(key)?;
+    let columns = C::decode(&key, row)?;
+    Ok((key, columns))
+}
+
 impl<T: Row, E: Engine> Clone for Table<T, E> {
     fn clone(&self) -> Self {
         Table { core: Arc::clone(&self.core), numbers_agree: self.numbers_agree, rows: PhantomData }

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_row::{KeyBuf, Malformed};
+use ensilo_row::Malformed;
 
 use crate::catalog::table_core::TableCore;
 use crate::error::{KeyShape, UnknownValue};
@@ -34,47 +34,6 @@ impl<S> TableCore<S> {
     pub(crate) fn unknown_value(&self, key: &[u8]) -> Error {
         let keys = KeyShape::new(&self.schema, None);
         Error::UnknownValue(UnknownValue::new(self.name.clone(), keys, key))
-    }
-}
-
-/// Passes the first rows of a scan on, up to one that has an unknown value, with their keys in the order of the scan.
-pub(crate) struct FirstRows<Each> {
-    left: usize,
-    each: Each,
-    has_rows: bool,
-    known: KnownRows,
-}
-
-impl<Each> FirstRows<Each> {
-    pub(crate) fn new(len: usize, each: Each) -> Self {
-        FirstRows { left: len, each, has_rows: false, known: KnownRows::default() }
-    }
-
-    /// Gives a row to `each`, or ends the scan.
-    pub(crate) fn pass<R>(&mut self, decoded: Decoded<(KeyBuf, R)>) -> ControlFlow<()>
-    where
-        Each: FnMut(KeyBuf, R),
-    {
-        if self.known.unknown.is_some() {
-            return ControlFlow::Break(());
-        }
-        let FirstRows { left, each, has_rows, known } = self;
-        known.pass(decoded, |(key, row)| {
-            each(key, row);
-            (*left, *has_rows) = (*left - 1, true);
-            ControlFlow::Continue(())
-        })
-    }
-
-    /// Returns whether the scan has ended before there were as many rows as wanted.
-    ///
-    /// # Errors
-    /// [`Error::UnknownValue`] where that is the first row.
-    pub(crate) fn end<S>(self, table: &TableCore<S>) -> Result<bool> {
-        match self.known.unknown.is_some() && self.has_rows {
-            true => Ok(false),
-            false => self.known.end(table).map(|()| self.left > 0),
-        }
     }
 }
 

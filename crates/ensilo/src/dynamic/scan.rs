@@ -254,35 +254,25 @@ impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
         inner: &mut Inner<'_, Raw>,
         len: usize,
         mut each: impl FnMut(KeyBuf, Self::Row),
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let (table, range) = (&*self.table.core, self.range.limited(len));
         table.check(inner.local)?;
-        let mut left = len;
-        let mut each = |key, row| {
-            left -= 1;
-            each(key, row);
+        let mut each = |key, decoded| {
+            each(key, whole(decoded));
+            ControlFlow::Continue(())
         };
         match &self.index {
             None => {
-                let decode = |key: &[u8], row: RowRef<'_>| {
-                    self.decode(key, &RowWords(row)).map(|row| (key_of_bytes(key), row))
-                };
-                range.run_rows(inner, table, decode, |decoded| {
-                    let (key, row) = whole(decoded);
-                    each(key, row);
-                    ControlFlow::Continue(())
-                })?;
+                let decode =
+                    |key: &[u8], row: RowRef<'_>| (key_of_bytes(key), self.decode(key, &RowWords(row)));
+                range.run_rows(inner, table, decode, |(key, decoded)| each(key, decoded))
             }
             Some(index) => {
                 let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
                 let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
-                let scan = ByIndex { table, index, range };
-                scan.read_with_entry_keys(inner, is_wanted, decode, |key, decoded| {
-                    each(key, whole(decoded))
-                })?;
+                ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)
             }
         }
-        Ok(left > 0)
     }
 }
 

@@ -11,7 +11,7 @@ use super::handle::JobHandle;
 use super::queue::{Job, Priority, Pushed, Queue};
 use super::room::RoomTicket;
 use crate::own_error::SharedOwnError;
-use crate::session::control::CancelToken;
+use crate::session::control::SessionControl;
 use crate::{Error, Result};
 
 /// The result of a job that runs once this is awaited: [`Database::transact_async`](crate::Database::transact_async) and
@@ -34,7 +34,7 @@ use crate::{Error, Result};
 pub struct JobFuture<R, X = Error> {
     state: State<R>,
     priority: Priority,
-    cancel: Option<CancelToken>,
+    control: Option<Arc<SessionControl>>,
     own: SharedOwnError<X>,
 }
 
@@ -52,13 +52,13 @@ enum State<R> {
 }
 
 impl<R, X> JobFuture<R, X> {
-    /// A job that is submitted when this is polled, and ended by `cancel` when this is dropped.
+    /// A job that is submitted when this is polled, and stopped by `control` when this is dropped.
     pub(crate) fn new(
         pool: &Pool,
         job: Job,
         handle: JobHandle<R>,
         priority: Priority,
-        cancel: CancelToken,
+        control: Arc<SessionControl>,
         own: SharedOwnError<X>,
     ) -> Self {
         if priority == Priority::High {
@@ -66,13 +66,13 @@ impl<R, X> JobFuture<R, X> {
         }
         let queue = Arc::clone(&pool.queue);
         let state = State::Waiting { job, handle, queue, ticket: None };
-        JobFuture { state, priority, cancel: Some(cancel), own }
+        JobFuture { state, priority, control: Some(control), own }
     }
 
     /// A job that cannot be submitted.
     pub(crate) fn refused(error: Error) -> Self {
         let own = SharedOwnError::new();
-        JobFuture { state: State::Refused(error), priority: Priority::Normal, cancel: None, own }
+        JobFuture { state: State::Refused(error), priority: Priority::Normal, control: None, own }
     }
 
     /// Submits the job if there is room for it.
@@ -100,8 +100,8 @@ impl<R, X> JobFuture<R, X> {
 
     /// Gives up a job that was submitted, and whose result nobody will see.
     fn cancel(&self) {
-        if let Some(cancel) = &self.cancel {
-            cancel.cancel_only();
+        if let Some(control) = &self.control {
+            control.cancel_first();
         }
     }
 }

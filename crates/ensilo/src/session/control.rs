@@ -1,4 +1,4 @@
-//! What stops a session's transaction from outside: a cancellation, or a deadline.
+//! What stops a transaction of a session, or of a job, from outside: a cancellation, or a deadline.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 const IDLE: u64 = 0;
 const NO_DEADLINE: u64 = u64::MAX;
 
-/// What a session shares with its worker and its cancel tokens.
+/// What a session, or a job, shares with its worker and with whoever may stop it.
 // Relaxed throughout: nothing else is read because of these words.
 #[derive(Debug)]
 pub(crate) struct SessionControl {
@@ -29,12 +29,12 @@ pub(crate) struct SessionControl {
 
 /// Says that a transaction or request is under way, until it is dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(crate) struct UnderWay {
     control: Arc<SessionControl>,
 }
 
 impl SessionControl {
-    pub(super) fn new(database: u64) -> Arc<Self> {
+    pub(crate) fn new(database: u64) -> Arc<Self> {
         Arc::new(SessionControl {
             created: Instant::now(),
             begun: AtomicU64::new(0),
@@ -46,7 +46,7 @@ impl SessionControl {
     }
 
     /// Begins a transaction or a request, on the calling thread.
-    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+    pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         self.under_way.store(number, Ordering::Relaxed);
         self.note_use();
@@ -59,7 +59,7 @@ impl SessionControl {
         self.use_note.note_use();
     }
 
-    pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
+    pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
         let after = |deadline: Instant| deadline.saturating_duration_since(self.created).as_nanos();
         let deadline_ns =
             deadline.map_or(NO_DEADLINE, |deadline| u64::try_from(after(deadline)).unwrap_or(NO_DEADLINE));
@@ -82,19 +82,17 @@ impl SessionControl {
         Ok(())
     }
 
+    /// Cancels what begins first, also before it has begun.
+    pub(crate) fn cancel_first(&self) {
+        self.cancelled.fetch_max(1, Ordering::Relaxed);
+    }
+
     fn cancel(&self) -> bool {
         let under_way = self.under_way.load(Ordering::Relaxed);
         // Numbers only grow: a slow caller must not take back the cancellation of what began since it has
         // looked.
         self.cancelled.fetch_max(under_way, Ordering::Relaxed);
         under_way != IDLE
-    }
-}
-
-impl CancelToken {
-    /// Ends the only request of a session that has no other, also before it has begun.
-    pub(crate) fn cancel_only(&self) {
-        self.control.cancelled.fetch_max(1, Ordering::Relaxed);
     }
 }
 

@@ -136,6 +136,14 @@ impl ScanRange {
         ScanRange { limit: len.min(self.limit), ..self.clone() }
     }
 
+    /// Turns the direction.
+    pub(crate) fn turn(&mut self) {
+        self.direction = match self.direction {
+            Direction::Forward => Direction::Reverse,
+            Direction::Reverse => Direction::Forward,
+        };
+    }
+
     /// Passes what `decode` makes of the rows of a store to `each`.
     #[inline(always)]
     pub(crate) fn run<Raw: Read, R>(
@@ -200,13 +208,6 @@ impl ScanRange {
             scan(inner, bounds, &mut flow)?;
         }
         flow.end()
-    }
-}
-
-pub(crate) const fn opposite(direction: Direction) -> Direction {
-    match direction {
-        Direction::Forward => Direction::Reverse,
-        Direction::Reverse => Direction::Forward,
     }
 }
 

@@ -71,7 +71,8 @@ impl<S: Store> ByIndex<'_, S> {
         })
     }
 
-    /// Calls `each` with the rows of the entries that `is_wanted` says yes to, and the keys of these entries in the index.
+    /// Reads the rows of the entries that `is_wanted` says yes to, and then calls `each` with these and with the entries' keys, until it
+    /// breaks.
     ///
     /// # Errors
     /// Those of every statement on an index.
@@ -80,7 +81,7 @@ impl<S: Store> ByIndex<'_, S> {
         inner: &mut Inner<'_, Raw>,
         is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
-        mut each: impl FnMut(KeyBuf, R),
+        mut each: impl FnMut(KeyBuf, R) -> ControlFlow<()>,
     ) -> Result<()> {
         let (mut entry_keys, mut rows) = (Vec::new(), Vec::new());
         let note = |entry_key: &KeyBuf, key: &KeyBuf| {
@@ -94,7 +95,7 @@ impl<S: Store> ByIndex<'_, S> {
             rows.push(row);
             ControlFlow::Continue(())
         })?;
-        entry_keys.into_iter().zip(rows).for_each(|(entry_key, row)| each(entry_key, row));
+        _ = entry_keys.into_iter().zip(rows).try_for_each(|(entry_key, row)| each(entry_key, row));
         Ok(())
     }
 

@@ -61,20 +61,12 @@ pub struct Cursor<S: ReadAhead<E>, E: Engine = Silo> {
     rows: VecDeque<(KeyBuf, S::Row)>,
     /// When that was read.
     read_at: Option<ReadPoint>,
-    /// Whether there was nothing behind these rows then.
-    is_last_batch: bool,
     batch_len: usize,
 }
 
 impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
     pub(crate) fn new(scan: S) -> Self {
-        Cursor {
-            scan,
-            rows: VecDeque::new(),
-            read_at: None,
-            is_last_batch: false,
-            batch_len: FIRST_BATCH_LEN,
-        }
+        Cursor { scan, rows: VecDeque::new(), read_at: None, batch_len: FIRST_BATCH_LEN }
     }
 
     /// Returns the next row, as the scan gives it: with its primary key from a [`Scan`](crate::Scan), an
@@ -89,16 +81,17 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
             if self.read_at != Some(now) {
                 self.begin_anew();
             }
-            let limit = self.scan.range().limit;
-            if self.rows.is_empty() && !self.is_last_batch && limit > 0 {
-                let len = self.batch_len.min(limit);
+            let len = self.batch_len.min(self.scan.range().limit);
+            if self.rows.is_empty() && len > 0 {
                 let rows = &mut self.rows;
                 let read = self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)));
-                self.is_last_batch = read.inspect_err(|_| {
-                    // Rows before the one that cannot be read come by themselves.
+                if let Err(error) = read
+                    && (rows.is_empty() || inner.is_doomed() || inner.is_stopped_by(&error))
+                {
                     rows.clear();
-                    self.batch_len = 1;
-                })?;
+                    return Err(error);
+                }
+                // What cannot be read behind these rows is met again when it is their turn.
                 self.read_at = Some(now);
                 self.batch_len = (self.batch_len * 2).min(BATCH_LEN_MAX);
             }
@@ -115,7 +108,6 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
             self.batch_len = 1;
         }
         self.rows.clear();
-        self.is_last_batch = false;
     }
 
     /// Goes on behind this row.
@@ -183,13 +175,12 @@ pub(crate) mod sealed {
 
         fn range(&mut self) -> &mut ScanRange;
 
-        /// Passes the first `len` rows to `each`, with their keys in the order of the scan, and returns whether these are
-        /// all. One that cannot be read is an error if it is the first; otherwise it ends what is read.
+        /// Passes the first `len` rows to `each`, with their keys in the order of the scan, up to one that cannot be read.
         fn read_ahead<Raw: ReadOf<E>>(
             &self,
             inner: &mut Inner<'_, Raw>,
             len: usize,
             each: impl FnMut(KeyBuf, Self::Row),
-        ) -> Result<bool>;
+        ) -> Result<()>;
     }
 }

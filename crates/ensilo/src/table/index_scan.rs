@@ -6,14 +6,13 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf};
-use ensilo_row::{AsKey, Columns, Key, KeyBuf, KeyPrefix, Malformed, Row};
+use ensilo_row::{AsKey, Columns, Key, KeyBuf, KeyPrefix, Row};
 
-use super::bounds::opposite;
 use super::by_index::ByIndex;
-use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange};
+use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange, key_and_columns};
 use crate::row_words::{RowWords, primary_key_of};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
-use crate::unknown_value::{Decoded, FirstRows, KnownRows, or_key};
+use crate::unknown_value::{Decoded, KnownRows, or_key};
 use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of a secondary index, to be narrowed and then run in a transaction. As to
@@ -90,6 +89,13 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     #[inline]
     pub fn limit(mut self, limit: usize) -> Self {
         self.range.limit = limit;
+        self
+    }
+
+    /// Ends the scan after its first row, unless it has no rows at all.
+    #[inline]
+    fn limit_to_first(mut self) -> Self {
+        self.range = self.range.limited(1);
         self
     }
 
@@ -222,7 +228,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.only_first().for_each(tx, |key, columns| first = Some((key, columns)))?;
+        self.limit_to_first().for_each(tx, |key, columns| first = Some((key, columns)))?;
         Ok(first)
     }
 
@@ -232,7 +238,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     /// See [`IndexScan`].
     #[inline]
     pub fn last<'t>(mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
-        self.range.direction = opposite(self.range.direction);
+        self.range.turn();
         self.first(tx)
     }
 
@@ -246,7 +252,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         tx: &mut impl ReadTransaction<'t, E>,
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let mut first = None;
-        self.only_first().for_each_found(tx, |found, columns| first = Some((found, columns)))?;
+        self.limit_to_first().for_each_found(tx, |found, columns| first = Some((found, columns)))?;
         Ok(first)
     }
 
@@ -262,7 +268,8 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         let IndexScan { index, range, .. } = self;
         let (table, index) = (&*index.table.core, &*index.core);
         tx.statement(|inner| {
-            queue::take_first_by_index(inner, (table, index), range, |_, _| true, key_and_columns::<T, C>)
+            let decode = |key: &KeyBuf, row: &RowWords<'_>| key_and_columns::<T, C>(key.as_bytes(), row);
+            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode)
         })
     }
 
@@ -307,13 +314,6 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         })
     }
 
-    /// Ends the scan after its first row.
-    #[inline]
-    fn only_first(mut self) -> Self {
-        self.range.limit = self.range.limit.min(1);
-        self
-    }
-
     fn by_index(self) -> ByIndex<'h, E::Store> {
         let IndexScan { index, range, .. } = self;
         ByIndex { table: &index.table.core, index: &index.core, range }
@@ -332,17 +332,20 @@ impl<T: Row, K: Key, C: Columns<T>, E: Engine> ReadAhead<E> for IndexScan<'_, T,
         &self,
         inner: &mut Inner<'_, Raw>,
         len: usize,
-        each: impl FnMut(KeyBuf, (T::Key, C)),
-    ) -> Result<bool> {
+        mut each: impl FnMut(KeyBuf, (T::Key, C)),
+    ) -> Result<()> {
         let (table, index) = (&self.index.table.core, &self.index.core);
         let scan = ByIndex { table, index, range: self.range.limited(len) };
-        let mut rows = FirstRows::new(len, each);
+        let mut rows = KnownRows::default();
         scan.read_with_entry_keys(
             inner,
             |_, _| true,
             decode::<T, C>,
-            |key, decoded| {
-                _ = rows.pass(decoded.map(|row| (key, row)));
+            |entry_key, decoded| {
+                rows.pass(decoded, |row| {
+                    each(entry_key, row);
+                    ControlFlow::Continue(())
+                })
             },
         )?;
         rows.end(table)
@@ -358,17 +361,7 @@ impl<T: Row, K: Key, C, E: Engine> Clone for IndexScan<'_, T, K, C, E> {
 /// Decodes the key of an entry's row, and the columns that are wanted.
 #[inline]
 fn decode<T: Row, C: Columns<T>>(key: &KeyBuf, row: &RowWords<'_>) -> Decoded<(T::Key, C)> {
-    or_key(key_and_columns::<T, C>(key, row), key.as_bytes())
-}
-
-#[inline]
-fn key_and_columns<T: Row, C: Columns<T>>(
-    key: &KeyBuf,
-    row: &RowWords<'_>,
-) -> std::result::Result<(T::Key, C), Malformed> {
-    let key = T::Key::decode(key.as_bytes())?;
-    let columns = C::decode(&key, row)?;
-    Ok((key, columns))
+    or_key(key_and_columns::<T, C>(key.as_bytes(), row), key.as_bytes())
 }
 
 impl<T: Row, K: Key, C, E: Engine> fmt::Debug for IndexScan<'_, T, K, C, E> {

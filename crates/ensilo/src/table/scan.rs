@@ -8,11 +8,10 @@ use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
 use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
 
-use super::bounds::opposite;
-use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table};
+use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table, key_and_columns};
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
-use crate::unknown_value::{Decoded, FirstRows, KnownRows, or_key};
+use crate::unknown_value::{Decoded, KnownRows, or_key};
 use crate::{Result, maintain, queue};
 
 /// A scan of a table in the order of its primary key, to be narrowed and then run in a transaction.
@@ -88,6 +87,13 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         self
     }
 
+    /// Ends the scan after its first row, unless it has no rows at all.
+    #[inline]
+    fn limit_to_first(mut self) -> Self {
+        self.range = self.range.limited(1);
+        self
+    }
+
     /// Reads only these columns of each row: only the words that hold them.
     #[inline]
     pub fn columns<D: Columns<T>>(self) -> Scan<'h, T, D, E> {
@@ -158,7 +164,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     #[inline]
     pub fn first<'t>(self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         let mut first = None;
-        self.only_first().run(tx, |key, columns| {
+        self.limit_to_first().run(tx, |key, columns| {
             first = Some((key, columns));
             ControlFlow::Break(())
         })?;
@@ -171,7 +177,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// Those of every statement, see [`Table`].
     #[inline]
     pub fn last<'t>(mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
-        self.range.direction = opposite(self.range.direction);
+        self.range.turn();
         self.first(tx)
     }
 
@@ -186,7 +192,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     ) -> Result<Option<(Found<'h, 't, T, E>, C)>> {
         let table = self.table;
         let mut first = None;
-        self.only_first().run_found(tx, |key, columns, raw| {
+        self.limit_to_first().run_found(tx, |key, columns, raw| {
             first = Some((Found::new(table, key, raw), columns));
             ControlFlow::Break(())
         })?;
@@ -264,9 +270,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         tx.statement(|inner| {
             queue::take_first(inner, &self.table.core, self.range, |key, row| {
-                let key = T::Key::decode(key.as_bytes())?;
-                let columns = C::decode(&key, row)?;
-                Ok((key, columns))
+                key_and_columns::<T, C>(key.as_bytes(), row)
             })
         })
     }
@@ -332,13 +336,6 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         })
     }
 
-    /// Ends the scan after its first row.
-    #[inline]
-    fn only_first(mut self) -> Self {
-        self.range.limit = self.range.limit.min(1);
-        self
-    }
-
     /// Calls `each` with every row.
     #[inline]
     fn run<'t>(
@@ -388,14 +385,19 @@ impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
         &self,
         inner: &mut Inner<'_, Raw>,
         len: usize,
-        each: impl FnMut(KeyBuf, (T::Key, C)),
-    ) -> Result<bool> {
+        mut each: impl FnMut(KeyBuf, (T::Key, C)),
+    ) -> Result<()> {
         let core = &self.table.core;
         core.check(inner.local)?;
+        let mut rows = KnownRows::default();
         let decode =
             |key: &[u8], row: RowRef<'_>| decode::<T, C>(key, row).map(|row| (key_of_bytes(key), row));
-        let mut rows = FirstRows::new(len, each);
-        self.range.limited(len).run_rows(inner, core, decode, |decoded| rows.pass(decoded))?;
+        self.range.limited(len).run_rows(inner, core, decode, |decoded| {
+            rows.pass(decoded, |(key, row)| {
+                each(key, row);
+                ControlFlow::Continue(())
+            })
+        })?;
         rows.end(core)
     }
 }
@@ -403,11 +405,7 @@ impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
 /// Decodes a row's key, and the columns that are wanted.
 #[inline]
 fn decode<T: Row, C: Columns<T>>(key: &[u8], row: RowRef<'_>) -> Decoded<(T::Key, C)> {
-    let decoded = T::Key::decode(key).and_then(|key| {
-        let columns = C::decode(&key, &RowWords(row))?;
-        Ok((key, columns))
-    });
-    or_key(decoded, key)
+    or_key(key_and_columns::<T, C>(key, &RowWords(row)), key)
 }
 
 impl<T: Row, C, E: Engine> Clone for Scan<'_, T, C, E> {
