@@ -56,7 +56,7 @@ pub(crate) struct Local<F> {
 
 /// A transaction, and what it has written: what is read at one point stays as it was read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReadPoint {
+pub(crate) struct TransactionStep {
     database: u64,
     worker: u64,
     step: u64,
@@ -89,8 +89,8 @@ impl<F> Local<F> {
     }
 
     /// Returns the point that what is read now belongs to.
-    pub(crate) fn read_point(&self) -> ReadPoint {
-        ReadPoint { database: self.database, worker: self.number, step: self.steps }
+    pub(crate) fn transaction_step(&self) -> TransactionStep {
+        TransactionStep { database: self.database, worker: self.number, step: self.steps }
     }
 
     /// Checks whether a statement may begin, or a scan go on.

@@ -1,7 +1,7 @@
 //! Closures with an error type of the program's own.
 //!
 //! The requests of this crate know one type of errors. A closure's own error waits here while the request ends with a
-//! mark in its place, and is handed out if that mark comes out of the request. So each attempt, what it may conclude from
+//! stand-in, and is handed out if that comes out of the request. So each attempt, what it may conclude from
 //! its reads, and when it is made again, are the same with every type of errors.
 
 use std::fmt;
@@ -23,20 +23,20 @@ struct OwnError<X>(Option<X>);
 
 /// What stands for it.
 #[derive(Debug)]
-struct Mark;
+struct StandIn;
 
-impl fmt::Display for Mark {
+impl fmt::Display for StandIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an error of the closure's own type")
     }
 }
 
-impl std::error::Error for Mark {}
+impl std::error::Error for StandIn {}
 
 /// Returns whether the error stands for one of another type. That may well be made of an abort: if there was one, that is
 /// what the closure has ended with.
-pub(crate) fn is_mark(error: &Error) -> bool {
-    error.user_error::<Mark>().is_some()
+pub(crate) fn is_stand_in(error: &Error) -> bool {
+    error.user_error::<StandIn>().is_some()
 }
 
 /// The same for a job: the closure runs on a thread of the pool.
@@ -76,7 +76,7 @@ impl<X: From<Error>> OwnError<X> {
     fn keep<R>(&mut self, returned: Result<R, X>) -> Result<R> {
         returned.map_err(|error| {
             self.0 = Some(error);
-            Error::user(Mark)
+            Error::user(StandIn)
         })
     }
 
@@ -84,7 +84,7 @@ impl<X: From<Error>> OwnError<X> {
     #[inline]
     fn end<R>(self, ended: Result<R>) -> Result<R, X> {
         ended.map_err(|error| match self.0 {
-            Some(own) if is_mark(&error) => own,
+            Some(own) if is_stand_in(&error) => own,
             _ => error.into(),
         })
     }

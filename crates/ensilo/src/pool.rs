@@ -1,7 +1,7 @@
 //! Threads that run submitted jobs, and the handles to wait for their results.
 //!
 //! The pool knows nothing of transactions: a job is a closure, and what it borrows of the database it brings
-//! along. Bounded queues feed all threads, and that of urgent jobs one more, which runs no others. A job that panics is
+//! along. Bounded queues feed all threads, and that of jobs of high priority one more, which runs no others. A job that panics is
 //! reported to its handle; the thread goes on.
 //!
 //! # Invariants
@@ -81,7 +81,7 @@ impl Pool {
         })
     }
 
-    /// Starts the thread for urgent jobs, if there is none. Where the system gives none, the others run them.
+    /// Starts the thread for jobs of high priority, if there is none. Where the system gives none, the others run them.
     fn serve_high_priority(&self) {
         self.serves_high_priority.call_once(|| {
             let queue = Arc::clone(&self.queue);

@@ -292,7 +292,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
         {
             return Undone::by_abort(abort);
         }
-        if own_error::is_mark(&error)
+        if own_error::is_stand_in(&error)
             && let Err(stopped) = self.inner.local.check_control()
         {
             return stopped.into();
@@ -418,7 +418,7 @@ impl<Raw: Read> Inner<'_, Raw> {
 }
 
 fn is_abort(error: &Error) -> bool {
-    error.as_abort().is_some() || own_error::is_mark(error)
+    error.as_abort().is_some() || own_error::is_stand_in(error)
 }
 
 impl<'t, E: Engine> Snapshot<'t, E> {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use super::Pool;
 use super::handle::JobHandle;
 use super::queue::{Job, Priority, Pushed, Queue};
-use super::room::RoomTicket;
+use super::room::RoomPlace;
 use crate::own_error::SharedOwnError;
 use crate::session::control::SessionControl;
 use crate::{Error, Result};
@@ -44,7 +44,7 @@ enum State<R> {
         job: Job,
         handle: JobHandle<R>,
         queue: Arc<Queue>,
-        ticket: Option<RoomTicket>,
+        place: Option<RoomPlace>,
     },
     Submitted(JobHandle<R>),
     Refused(Error),
@@ -65,7 +65,7 @@ impl<R, X> JobFuture<R, X> {
             pool.serve_high_priority();
         }
         let queue = Arc::clone(&pool.queue);
-        let state = State::Waiting { job, handle, queue, ticket: None };
+        let state = State::Waiting { job, handle, queue, place: None };
         JobFuture { state, priority, control: Some(control), own }
     }
 
@@ -83,17 +83,17 @@ impl<R, X> JobFuture<R, X> {
         // Wakers are foreign code: cloned before anything is taken apart.
         let waker = context.waker().clone();
         let before = std::mem::replace(&mut self.state, State::Ended);
-        let State::Waiting { job, handle, queue, mut ticket } = before else { return };
+        let State::Waiting { job, handle, queue, mut place } = before else { return };
         if queue.is_in_job() {
-            if let Some(ticket) = ticket {
-                queue.give_up_room(self.priority, ticket);
+            if let Some(place) = place {
+                queue.give_up_room(self.priority, place);
             }
             self.state = State::Refused(Error::JobWaitsForJob);
             return;
         }
-        self.state = match queue.push_or_wait(job, self.priority, &mut ticket, waker) {
+        self.state = match queue.push_or_wait(job, self.priority, &mut place, waker) {
             Pushed::Submitted => State::Submitted(handle),
-            Pushed::Full(job) => State::Waiting { job, handle, queue, ticket },
+            Pushed::Full(job) => State::Waiting { job, handle, queue, place },
             Pushed::Closed => State::Refused(Error::Closed),
         };
     }
@@ -130,9 +130,9 @@ impl<R, X: From<Error>> Future for JobFuture<R, X> {
 impl<R, X> Drop for JobFuture<R, X> {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Waiting { queue, ticket: Some(ticket), .. } => queue.give_up_room(self.priority, ticket),
+            State::Waiting { queue, place: Some(place), .. } => queue.give_up_room(self.priority, place),
             State::Submitted(_) => self.cancel(),
-            State::Waiting { ticket: None, .. } | State::Refused(_) | State::Ended => {}
+            State::Waiting { place: None, .. } | State::Refused(_) | State::Ended => {}
         }
     }
 }

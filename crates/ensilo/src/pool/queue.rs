@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use ensilo_log::{call_foreign, survive};
 
-use super::room::{RoomTicket, RoomWakers};
+use super::room::{RoomPlace, RoomWakers};
 use super::waits::{Wait, WaitCycle};
 use crate::mutex::lock;
 use crate::{Error, Result};
@@ -53,10 +53,10 @@ pub(super) struct Queue {
     state: Mutex<QueueState>,
     /// For threads that run all jobs.
     job_came: Condvar,
-    /// For the thread that runs urgent ones alone.
-    urgent_job_came: Condvar,
+    /// For the thread that runs those of high priority alone.
+    high_job_came: Condvar,
     room_came: Condvar,
-    room_for_urgent_came: Condvar,
+    high_room_came: Condvar,
 }
 
 struct QueueState {
@@ -120,9 +120,9 @@ impl Queue {
             len_max,
             state: Mutex::new(state),
             job_came: Condvar::new(),
-            urgent_job_came: Condvar::new(),
+            high_job_came: Condvar::new(),
             room_came: Condvar::new(),
-            room_for_urgent_came: Condvar::new(),
+            high_room_came: Condvar::new(),
         }
     }
 
@@ -145,13 +145,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Submits a job if there is room, and has `waker` woken otherwise when there may be some. `ticket` is where it waits,
+    /// Submits a job if there is room, and has `waker` woken otherwise when there may be some. `place` is where it waits,
     /// until it is submitted or [gives up](Queue::give_up_room).
     pub(super) fn push_or_wait(
         &self,
         job: Job,
         priority: Priority,
-        ticket: &mut Option<RoomTicket>,
+        place: &mut Option<RoomPlace>,
         waker: Waker,
     ) -> Pushed {
         let mut state = lock(&self.state);
@@ -160,11 +160,11 @@ impl Queue {
         }
         let line = state.line(priority);
         let is_full = line.jobs.len() >= self.len_max && !self.is_own_thread();
-        let waited = ticket.take();
-        let before = waited.and_then(|ticket| line.wakers.remove(ticket));
+        let waited = place.take();
+        let before = waited.and_then(|place| line.wakers.remove(place));
         let pushed = if is_full {
             // Whoever has waited goes on in its place.
-            *ticket = Some(line.wakers.put(waited, waker));
+            *place = Some(line.wakers.put(waited, waker));
             Pushed::Full(job)
         } else {
             line.jobs.push_back(job);
@@ -180,10 +180,10 @@ impl Queue {
     }
 
     /// Waits for room no longer. Whoever was woken for it and does not take it passes it on.
-    pub(super) fn give_up_room(&self, priority: Priority, ticket: RoomTicket) {
+    pub(super) fn give_up_room(&self, priority: Priority, place: RoomPlace) {
         let mut state = lock(&self.state);
         let wakers = &mut state.line(priority).wakers;
-        let own = wakers.remove(ticket);
+        let own = wakers.remove(place);
         let next = if own.is_none() { wakers.take_first() } else { None };
         drop(state);
         drop(own);
@@ -195,14 +195,14 @@ impl Queue {
     fn room_came(&self, priority: Priority) -> &Condvar {
         match priority {
             Priority::Normal => &self.room_came,
-            Priority::High => &self.room_for_urgent_came,
+            Priority::High => &self.high_room_came,
         }
     }
 
     fn note_job(&self, priority: Priority) {
         self.job_came.notify_one();
         if priority == Priority::High {
-            self.urgent_job_came.notify_one();
+            self.high_job_came.notify_one();
         }
     }
 
@@ -213,9 +213,9 @@ impl Queue {
         let (high, normal) = (std::mem::take(&mut state.high), std::mem::take(&mut state.normal));
         drop(state);
         self.job_came.notify_all();
-        self.urgent_job_came.notify_all();
+        self.high_job_came.notify_all();
         self.room_came.notify_all();
-        self.room_for_urgent_came.notify_all();
+        self.high_room_came.notify_all();
         let jobs = high.jobs.into_iter().chain(normal.jobs).collect();
         (jobs, high.wakers.into_all().chain(normal.wakers.into_all()).collect())
     }
@@ -237,7 +237,7 @@ impl Queue {
     }
 
     fn pop(&self, serves: Serves) -> Option<Job> {
-        let job_came = if serves == Serves::All { &self.job_came } else { &self.urgent_job_came };
+        let job_came = if serves == Serves::All { &self.job_came } else { &self.high_job_came };
         let mut state = lock(&self.state);
         loop {
             if let Some((job, priority, waker)) = state.take(serves) {

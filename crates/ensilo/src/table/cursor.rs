@@ -12,7 +12,7 @@ use ensilo_engine::{Direction, Engine};
 use ensilo_row::KeyBuf;
 
 use self::sealed::ReadAhead;
-use crate::local::ReadPoint;
+use crate::local::TransactionStep;
 use crate::transaction::ReadTransaction;
 use crate::{Result, Silo};
 
@@ -60,7 +60,7 @@ pub struct Cursor<S: ReadAhead<E>, E: Engine = Silo> {
     /// What was read ahead: rows, and their keys in the order of the scan.
     rows: VecDeque<(KeyBuf, S::Row)>,
     /// When that was read.
-    read_at: Option<ReadPoint>,
+    read_at: Option<TransactionStep>,
     batch_len: usize,
 }
 
@@ -77,7 +77,7 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
     /// [`IndexScan`](crate::IndexScan).
     pub fn next<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<S::Row>> {
         tx.statement(|inner| {
-            let now = inner.local.read_point();
+            let now = inner.local.transaction_step();
             if self.read_at != Some(now) {
                 self.begin_anew();
             }
