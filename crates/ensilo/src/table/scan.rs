@@ -266,7 +266,9 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// [`Error::Aborted`](crate::Error::Aborted), and the next attempt finds them.
     ///
     /// # Errors
-    /// Those of every statement, see [`Table`].
+    /// Those of every statement, see [`Table`]. [`Error::UnknownValue`](crate::Error::UnknownValue) where the first row has a value that
+    /// the program's types do not have: the row stays where it is and is met again, until somebody takes it who knows the value, or
+    /// deletes it.
     pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         tx.statement(|inner| {
             queue::take_first(inner, &self.table.core, self.range, |key, row| {
