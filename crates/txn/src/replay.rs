@@ -128,7 +128,7 @@ impl<V: Variant> SiloReplayer<'_, V> {
             let found = &found[..group.len()];
             found.iter().flatten().for_each(|record| record.prefetch_row_and_side());
             for (at, &record) in found.iter().enumerate() {
-                apply::apply(store, guard, leftover, write(at), record)?;
+                apply::apply::<V>(store, guard, leftover, write(at), record)?;
             }
         }
         Ok(())

@@ -34,7 +34,8 @@ mod write_set;
 
 pub(crate) use collect::{collect_garbage, take_out_deleted};
 pub(crate) use context::Context;
-pub(crate) use memory::{allocate, free, free_garbage};
+pub(crate) use garbage::Garbage;
+pub(crate) use memory::{allocate, free, free_garbage, retire};
 pub use paper_variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Simple, TidLog};
 pub use prepared::PreparedTransaction;
 pub(crate) use prepared::registry::PreparedRegistry;

@@ -10,7 +10,10 @@ use ensilo_log::{
     Cursor, Replay, ReplayError, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
     encode_transaction, patch_bytes_max, put_bytes, transaction_bytes,
 };
-use ensilo_txn::{Advance, Engine, EngineOptions, Epoch, Replayer, Silo, SiloReplayer, TableId, Tid};
+use ensilo_txn::{
+    Advance, Allocator, Engine, EngineOptions, Epoch, Read, Remains, Replayer, Session, Silo, SiloReplayer,
+    Simple, Standard, TableId, Tid, Variant, Write,
+};
 use proptest::prelude::*;
 
 /// What a transaction does to a key.
@@ -91,7 +94,7 @@ fn encode(table: u32, key: &[u8], step: &Step, tid: u64) -> Vec<u8> {
     bytes
 }
 
-fn engine() -> Arc<Silo> {
+fn engine<V: Variant>() -> Arc<Silo<V>> {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.first_epoch = Epoch::new(1000);
@@ -99,7 +102,7 @@ fn engine() -> Arc<Silo> {
 }
 
 /// Replays the log by as many threads as it has parts.
-fn replay(engine: &Silo, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
+fn replay<V: Variant>(engine: &Silo<V>, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
     let replayer = engine.replayer();
     std::thread::scope(|scope| {
         let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| replay_part(&replayer, part))).collect();
@@ -109,7 +112,7 @@ fn replay(engine: &Silo, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, 
     Ok(recovered.stores.iter().map(|store| (store.id, store.rows)).collect())
 }
 
-fn replay_part(replayer: &SiloReplayer<'_>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
+fn replay_part<V: Variant>(replayer: &SiloReplayer<'_, V>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
     let mut worker = replayer.worker();
     let mut writes = Vec::new();
     for entry in part {
@@ -121,7 +124,7 @@ fn replay_part(replayer: &SiloReplayer<'_>, part: &[Vec<u8>]) -> Result<(), Repl
     replayer.apply(&mut worker, &writes)
 }
 
-fn rows_of(engine: &Silo) -> Rows {
+fn rows_of<V: Variant>(engine: &Silo<V>) -> Rows {
     let mut rows = Rows::new();
     for store in engine.stores() {
         for range in engine.key_ranges(&store, 5) {
@@ -162,7 +165,7 @@ proptest! {
             }
             parts[at % threads].push(entry);
         }
-        let engine = engine();
+        let engine = engine::<Standard>();
         let counts = replay(&engine, &parts).unwrap();
         prop_assert_eq!(&rows_of(&engine), &rows);
         for (table, count) in counts {
@@ -180,7 +183,7 @@ fn shuffle(entries: &mut [Vec<u8>], mut seed: u64) {
 
 #[test]
 fn words_without_their_row_are_damage() {
-    let engine = engine();
+    let engine = engine::<Standard>();
     for words in [vec![(0, 7)], vec![]] {
         let patch = encode(1, b"key", &Step::Patch(words), tid(4));
         assert!(matches!(replay(&engine, &[vec![patch]]), Err(ReplayError::Refused(_))));
@@ -189,7 +192,7 @@ fn words_without_their_row_are_damage() {
 
 #[test]
 fn words_outside_their_row_are_damage() {
-    let engine = engine();
+    let engine = engine::<Standard>();
     let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
     let patch = encode(1, b"key", &Step::Patch(vec![(2, 7)]), tid(4));
     let orders = [[put.clone(), patch.clone()], [patch, put]];
@@ -200,10 +203,44 @@ fn words_outside_their_row_are_damage() {
 
 #[test]
 fn an_old_put_does_not_revive_a_deleted_key() {
-    let engine = engine();
+    let engine = engine::<Standard>();
     let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
     let delete = encode(1, b"key", &Step::Delete, tid(4));
     replay(&engine, &[vec![delete, put]]).unwrap();
     assert!(rows_of(&engine).is_empty());
     assert!(Tid::from_raw(tid(4)) > Tid::from_raw(tid(1)));
+}
+
+/// Replays rows that grow, are patched and deleted, and overwrites what is left of them.
+fn replayed_records_go_to_where_they_came_from<V: Variant>() {
+    let engine = engine::<V>();
+    let put = |number, len| encode(1, b"key", &Step::Put(vec![number; len]), tid(number as usize));
+    let patch = encode(1, b"key", &Step::Patch(vec![(1, 7)]), tid(9));
+    let gone = encode(1, b"gone", &Step::Put(vec![1]), tid(1));
+    let delete = encode(1, b"gone", &Step::Delete, tid(2));
+    let parts = [vec![patch, put(1, 2), put(3, 30), put(2, 400)], vec![gone, delete, put(4, 200)]];
+    replay(&engine, &parts).unwrap();
+    let store = engine.stores().pop().unwrap();
+    let mut session = engine.session();
+    for len in [1, 300] {
+        let mut tx = session.begin();
+        let found = tx.find(&store, b"key").unwrap().unwrap();
+        tx.put(found, &vec![5; len], 8 * len).unwrap();
+        tx.commit().unwrap();
+        for _ in 0..100 {
+            engine.epochs().advance();
+            session.collect();
+        }
+    }
+    assert!(engine.drop_store(TableId(1)));
+    while engine.collect_orphaned() != Remains::Nothing {
+        engine.epochs().advance();
+    }
+}
+
+#[test]
+fn records_of_a_replay_go_to_where_they_came_from() {
+    replayed_records_go_to_where_they_came_from::<Standard>();
+    replayed_records_go_to_where_they_came_from::<Allocator>();
+    replayed_records_go_to_where_they_came_from::<Simple>();
 }

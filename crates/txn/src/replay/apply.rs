@@ -12,11 +12,12 @@ use ensilo_sync::cpu_relax;
 use super::leftover::Leftover;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
+use crate::silo::{self, Variant, free, retire};
 use crate::store::Store;
 use crate::tid::TidWord;
 
 /// Applies `write`; `found` is the record that the tree had for its key a moment ago.
-pub(super) fn apply(
+pub(super) fn apply<V: Variant>(
     store: &Store,
     guard: &Guard<'_>,
     leftover: &mut Leftover,
@@ -26,14 +27,14 @@ pub(super) fn apply(
     loop {
         let record = match found {
             Some(record) => record,
-            None => match insert(store, guard, leftover, write)? {
+            None => match insert::<V>(store, guard, leftover, write)? {
                 None => return Ok(()),
                 Some(existing) => existing,
             },
         };
         if let Some(word) = lock_latest(record) {
             let mut target = ReplayTarget { store, guard, leftover, write, record, word };
-            return target.apply();
+            return target.apply::<V>();
         }
         cpu_relax();
         found = match store.index().get(write.key, guard) {
@@ -59,7 +60,7 @@ fn lock_latest(record: RecordPtr) -> Option<TidWord> {
 }
 
 /// Puts a record for a key that the tree does not have. Returns the record that another thread has put there first.
-fn insert(
+fn insert<V: Variant>(
     store: &Store,
     guard: &Guard<'_>,
     leftover: &mut Leftover,
@@ -72,7 +73,7 @@ fn insert(
         Change::Delete if leftover.forgets_tombstones => return Ok(None),
         Change::Delete => (&[][..], TidWord::deleted(tid)),
     };
-    let record = allocate(store, guard, row, word)?;
+    let record = allocate::<V>(store, guard, row, word)?;
     if let Change::Patch(words) = &write.change {
         let locked = LockedRecord::new(record);
         locked.begin(&leftover.arena, words.len())?;
@@ -90,7 +91,7 @@ fn insert(
         return Ok(None);
     }
     // SAFETY: the tree did not take the record, so nobody else knows it.
-    unsafe { record.free(guard) };
+    unsafe { free::<V>(record, guard) };
     match inserted {
         // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
         Ok(Inserted::Existing(value)) => Ok(Some(unsafe { RecordPtr::from_index_value(value) })),
@@ -100,12 +101,17 @@ fn insert(
     }
 }
 
-fn allocate(store: &Store, guard: &Guard<'_>, row: &[u8], word: TidWord) -> Result<RecordPtr, ReplayError> {
+fn allocate<V: Variant>(
+    store: &Store,
+    guard: &Guard<'_>,
+    row: &[u8],
+    word: TidWord,
+) -> Result<RecordPtr, ReplayError> {
     if row.len() > crate::ROW_LEN_MAX {
         return Err(ReplayError::Refused("a row longer than a record takes".into()));
     }
     let record =
-        RecordPtr::allocate(guard, store.id(), row.len(), word).map_err(|_| ReplayError::OutOfMemory)?;
+        silo::allocate::<V>(guard, store.id(), row.len(), word).map_err(|_| ReplayError::OutOfMemory)?;
     record.store_row_bytes(row);
     Ok(record)
 }
@@ -123,12 +129,12 @@ struct ReplayTarget<'a, 'b> {
 
 impl ReplayTarget<'_, '_> {
     /// Applies the write and frees the lock.
-    fn apply(&mut self) -> Result<(), ReplayError> {
+    fn apply<V: Variant>(&mut self) -> Result<(), ReplayError> {
         let tid = Tid::from_raw(self.write.tid);
         let is_old = self.has_base() && tid <= self.word.tid();
         match &self.write.change {
             _ if is_old => self.record.publish(self.word),
-            Change::Put(row) => return self.put(row, tid),
+            Change::Put(row) => return self.put::<V>(row, tid),
             Change::Delete => self.delete(tid),
             Change::Patch(words) => return self.patch(words.clone(), tid),
         }
@@ -143,8 +149,8 @@ impl ReplayTarget<'_, '_> {
         !self.word.is_absent()
     }
 
-    fn put(&mut self, row: &[u8], tid: Tid) -> Result<(), ReplayError> {
-        let new = self.replacement(row, tid)?;
+    fn put<V: Variant>(&mut self, row: &[u8], tid: Tid) -> Result<(), ReplayError> {
+        let new = self.replacement::<V>(row, tid)?;
         let target = new.unwrap_or(self.record);
         if new.is_none() {
             target.store_row_bytes(row);
@@ -166,28 +172,28 @@ impl ReplayTarget<'_, '_> {
         }
         match new {
             None => self.record.publish(TidWord::live(tid)),
-            Some(new) => self.take_place(new),
+            Some(new) => self.take_place::<V>(new),
         }
         Ok(())
     }
 
     /// Returns a record for a row that does not fit into the one that is there. Frees the lock when there is no memory for it.
-    fn replacement(&self, row: &[u8], tid: Tid) -> Result<Option<RecordPtr>, ReplayError> {
+    fn replacement<V: Variant>(&self, row: &[u8], tid: Tid) -> Result<Option<RecordPtr>, ReplayError> {
         if self.record.fits(row.len()) {
             return Ok(None);
         }
-        let new = allocate(self.store, self.guard, row, TidWord::live(tid));
+        let new = allocate::<V>(self.store, self.guard, row, TidWord::live(tid));
         new.map(Some).inspect_err(|_| self.record.publish(self.word))
     }
 
     /// Puts `new` into the tree instead of the record, which is too short for its row.
-    fn take_place(&self, new: RecordPtr) {
+    fn take_place<V: Variant>(&mut self, new: RecordPtr) {
         let (old, new) = (self.record.index_value(), new.index_value());
         let is_replaced = self.store.index().replace(self.write.key, old, new, self.guard);
         assert!(is_replaced, "a locked, latest record is the one in the tree");
         self.record.publish(self.word.superseded());
         // SAFETY: the tree does not lead to it any more, and whoever finds it superseded asks the tree again.
-        unsafe { self.record.retire(self.guard) };
+        unsafe { retire::<V>(self.record, self.guard, &mut self.leftover.garbage) };
     }
 
     fn delete(&mut self, tid: Tid) {

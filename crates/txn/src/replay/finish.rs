@@ -13,7 +13,7 @@ use super::leftover::Leftover;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::registry::lock;
-use crate::silo::Variant;
+use crate::silo::{Variant, free, free_garbage};
 use crate::store::Store;
 use crate::tid::TidWord;
 
@@ -23,6 +23,10 @@ impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
         // All of these first: records with pending words are still allocated, and so are the words.
         finish_pending(&mut left)?;
         let deleted = self.finish_tombstones(&mut left);
+        let participant = self.engine.shared.epochs.participant();
+        for leftover in &mut left {
+            free_garbage::<V>(&participant, std::mem::take(&mut leftover.garbage));
+        }
         let mut rows: Vec<i64> = Vec::new();
         for leftover in &left {
             rows.resize(rows.len().max(leftover.rows.len()), 0);
@@ -48,7 +52,7 @@ impl<V: Variant> SiloReplayer<'_, V> {
             let is_of_share = |key: &[u8]| hasher.hash_one(key) % tombstones.len() as u64 == share;
             for (table, key) in tombstones.iter().flatten().filter(|(_, key)| is_of_share(key)) {
                 if let Some(store) = self.engine.shared.stores.store(*table) {
-                    take_out(store, key, &guard);
+                    take_out::<V>(store, key, &guard);
                 }
             }
         };
@@ -98,7 +102,7 @@ fn finish_record(record: RecordPtr, words: &[PendingWord]) -> Result<(), ReplayE
 }
 
 /// Takes a key out of the tree if it is deleted. It may have come back since, or be gone already.
-fn take_out(store: &Store, key: &[u8], guard: &Guard<'_>) {
+fn take_out<V: Variant>(store: &Store, key: &[u8], guard: &Guard<'_>) {
     let Lookup::Found(value) = store.index().get(key, guard) else { return };
     // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
     let record = unsafe { RecordPtr::from_index_value(value) };
@@ -106,6 +110,6 @@ fn take_out(store: &Store, key: &[u8], guard: &Guard<'_>) {
         let is_removed = store.index().remove(key, value, guard);
         assert!(is_removed, "nobody else changes this key");
         // SAFETY: it has left the tree, and nobody else has found it: no transaction has begun, and other threads have other keys.
-        unsafe { record.free(guard) };
+        unsafe { free::<V>(record, guard) };
     }
 }

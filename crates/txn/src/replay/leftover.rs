@@ -5,6 +5,7 @@ use ensilo_engine::TableId;
 
 use super::pending::LockedRecord;
 use crate::record::RecordPtr;
+use crate::silo::Garbage;
 
 /// What a worker leaves to do until everything is replayed, and what it has counted.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(super) struct Leftover {
     pub(super) arena: Bump,
     /// Keys that this worker deleted.
     pub(super) tombstones: Vec<(TableId, Box<[u8]>)>,
+    /// Records outside of slabs that longer ones have replaced; a replay that fails leaves them where they are.
+    pub(super) garbage: Garbage,
     /// Rows by store, as the difference that this worker made.
     pub(super) rows: Vec<i64>,
     /// See [`crate::Fault::ForgetTombstones`].

@@ -60,7 +60,7 @@ pub(super) unsafe fn free_kept<V: Variant>(version: KeptVersion, guard: &Guard<'
 /// No transaction that begins after this call can find the record, it is retired once, and it came from [`allocate`] for the same
 /// variant.
 #[inline]
-pub(super) unsafe fn retire<V: Variant>(record: RecordPtr, guard: &Guard<'_>, garbage: &mut Garbage) {
+pub(crate) unsafe fn retire<V: Variant>(record: RecordPtr, guard: &Guard<'_>, garbage: &mut Garbage) {
     if !V::COLLECTS {
         return;
     }
