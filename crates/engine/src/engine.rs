@@ -31,6 +31,9 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     /// A mistake that is built in on purpose, to see that a checker finds it.
     #[doc(hidden)]
     const FAULT: Option<Fault> = None;
+    /// Whether [`RowRef::epoch`](crate::RowRef::epoch) says when a row was committed. An engine without returns [`Epoch::MAX`] for every
+    /// row, and the schemas of its tables cannot change.
+    const ROWS_HAVE_EPOCHS: bool = true;
     /// Whether there are snapshot transactions.
     const SNAPSHOTS: bool = true;
     /// Whether a transaction is all or nothing, at one point of a serial order. An engine without is for comparisons: each of its

@@ -21,7 +21,9 @@
 //!    transaction refuses it with a panic. It stays good when this transaction itself writes to the record.
 //! 4. **Reads.** A row is a sequence of words ([`RowRef`]). The closures that decode it have no effect but their
 //!    result, so that an engine may run them on a row that is being overwritten, and run them again. A transaction
-//!    sees its own writes, in scans as well.
+//!    sees its own writes, in scans as well. Each row says [in which epoch](RowRef::epoch) it was committed, or that
+//!    the transaction has written it itself; an engine that keeps no TIDs says so
+//!    ([`Engine::ROWS_HAVE_EPOCHS`]).
 //! 5. **Writes.** They take place at the commit. An engine that makes each of them at once says so
 //!    ([`Engine::IS_TRANSACTIONAL`]). Row and key are held against [`assert_is_row`] and [`Engine::KEY_LEN_MAX`].
 //! 6. **The end.** [`Write::commit`] works between [`begin_commit`](ensilo_epoch::Participant::begin_commit) and
@@ -39,7 +41,7 @@
 //! and memory ([`Engine::collect_orphaned`] and those after it, [`Session::collect`] and those after it) are called
 //! by a thread of the database; an engine that frees all of its garbage in [`Session::begin`] needs none of them.
 //!
-//! An engine with records in slabs can build them on [`RawRecord`]. Memory that it allocates through its
+//! An engine with records in slabs can build them on [`RawRecord`], whose rows are [`RawRow`]s. Memory that it allocates through its
 //! participant counts against the limit in [`EngineOptions`], and is shown under the id of its store.
 //!
 //! `Database::options().in_memory_with::<E>()` opens a database in memory over the engine `E`, and
@@ -57,6 +59,9 @@
 //! - **The present.** A read-write transaction that commits has seen all that was committed before it began: its
 //!   statements read what is there now, and not what was there when it began. An index that was filled meanwhile
 //!   would look empty to it otherwise.
+//! - **Epochs of rows.** A row that was read says the epoch of the TID of its version, in every method that reads, after
+//!   a recovery as well. The layers above know by it which layout the row has, since a schema changes in an epoch: those
+//!   of earlier ones have the older layout.
 //! - **Foreign code.** A closure named `each` is the program's: it may begin other transactions, on other threads and
 //!   on this one, and drop the store. An engine holds no latch while it runs. A transaction that would wait for
 //!   another one of its own thread has to abort instead.
@@ -117,7 +122,7 @@ pub use prepared::{NeverPrepared, Prepared};
 pub use raw_record::RawRecord;
 pub use remains::Remains;
 pub use replayer::{NoReplay, Recovered, RecoveredStore, Replayer};
-pub use row::{ROW_LEN_MAX, RowRef, StoredRow, assert_is_row};
+pub use row::{ROW_LEN_MAX, RawRow, RowRef, StoredRow, assert_is_row};
 pub use session::Session;
 pub use store::{NewStoreError, Store, TableId};
 pub use tid::Tid;

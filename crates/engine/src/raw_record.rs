@@ -21,7 +21,7 @@ use ensilo_slab::{AccountId, Heap, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::prefetch;
 
-use crate::row::{ROW_LEN_MAX, RowRef};
+use crate::row::{ROW_LEN_MAX, RawRow};
 use crate::store::TableId;
 
 const WORD_BYTES: usize = size_of::<AtomicU64>();
@@ -208,13 +208,13 @@ impl<H> RawRecord<H> {
         unsafe { self.0.as_ptr().add(1).cast::<AtomicU64>() }
     }
 
-    /// Returns the row as it stands; see [`RowRef`] for what a caller may conclude from it.
+    /// Returns the row as it stands; see [`RowRef`](crate::RowRef) for what a caller may conclude from it.
     #[inline]
     #[must_use]
-    pub fn row<'a>(self) -> RowRef<'a> {
+    pub fn row<'a>(self) -> RawRow<'a> {
         // SAFETY: I1: the length in `meta` never exceeds the capacity, also while somebody writes; I2 keeps the record while the
-        // transaction is pinned, and a RowRef is handed out only to closures within it.
-        unsafe { RowRef::from_raw(self.words(), len_of(self.meta())) }
+        // transaction is pinned, and a row is handed out only to closures within it.
+        unsafe { RawRow::from_raw(self.words(), len_of(self.meta())) }
     }
 
     /// Returns whether a row of `len_bytes` can be written in place.

@@ -1,7 +1,9 @@
-//! A row as the engine hands it to a caller: words that are copied one by one.
+//! A row as the engine hands it to a caller: words that are copied one by one, and the epoch in which they were committed.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 
+use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::tid::Tid;
@@ -9,19 +11,50 @@ use crate::tid::Tid;
 /// The largest row in bytes.
 pub const ROW_LEN_MAX: usize = 1 << 20;
 
-/// The words of one row, read in place.
+/// A row of one version, read in place: its words, and the [epoch](RowRef::epoch) in which it was committed.
 ///
 /// The row may be one that a committing transaction is overwriting: what a caller computes from it counts only once
 /// the engine has checked that the record's TID did not change meanwhile, and the engine repeats the computation
-/// until that is so. Hence a computation over a `RowRef` must accept any words and must have no effect but its result.
+/// until that is so. Hence a computation over a `RowRef` must accept any words and any epoch, and must have no effect
+/// but its result.
+///
+/// An engine makes one of a [`RawRow`], and has to say there whose version it is.
 #[derive(Copy, Clone, Debug)]
 pub struct RowRef<'a> {
+    row: RawRow<'a>,
+    epoch: Epoch,
+}
+
+impl RowRef<'_> {
+    /// Returns the epoch in which the row was committed: that of the [TID](Tid::epoch) of its version, also after a recovery, and in a
+    /// snapshot that of the older version that it shows. It is [`Epoch::MAX`] for a row that the reading transaction has written itself,
+    /// also where it has patched a committed one, and in an engine whose rows [have no epochs](crate::Engine::ROWS_HAVE_EPOCHS).
+    #[inline]
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}
+
+impl<'a> Deref for RowRef<'a> {
+    type Target = RawRow<'a>;
+
+    #[inline]
+    fn deref(&self) -> &RawRow<'a> {
+        &self.row
+    }
+}
+
+/// The words of a row, read in place, whichever version they belong to. What holds for a [`RowRef`] holds for them: they may be overwritten
+/// meanwhile.
+#[derive(Copy, Clone, Debug)]
+pub struct RawRow<'a> {
     words: *const AtomicU64,
     len_bytes: usize,
     owner: PhantomData<&'a AtomicU64>,
 }
 
-impl<'a> RowRef<'a> {
+impl<'a> RawRow<'a> {
     /// Returns a row over words that belong to the caller.
     ///
     /// # Panics
@@ -29,7 +62,7 @@ impl<'a> RowRef<'a> {
     #[must_use]
     pub fn new(words: &'a [AtomicU64], len_bytes: usize) -> Self {
         assert!(len_bytes.div_ceil(8) <= words.len(), "a row longer than its words");
-        RowRef { words: words.as_ptr(), len_bytes, owner: PhantomData }
+        RawRow { words: words.as_ptr(), len_bytes, owner: PhantomData }
     }
 
     /// Returns a row over the words from `words` on.
@@ -39,7 +72,22 @@ impl<'a> RowRef<'a> {
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(words: *const AtomicU64, len_bytes: usize) -> Self {
-        RowRef { words, len_bytes, owner: PhantomData }
+        RawRow { words, len_bytes, owner: PhantomData }
+    }
+
+    /// Returns the row as one that was committed in this epoch: that of the TID which the engine has read before the row, and looks at
+    /// again behind it.
+    #[inline]
+    #[must_use]
+    pub fn committed_in(self, epoch: Epoch) -> RowRef<'a> {
+        RowRef { row: self, epoch }
+    }
+
+    /// Returns the row as one that the reading transaction has written itself.
+    #[inline]
+    #[must_use]
+    pub fn uncommitted(self) -> RowRef<'a> {
+        RowRef { row: self, epoch: Epoch::MAX }
     }
 
     /// Returns the row's length in bytes.

@@ -25,7 +25,7 @@ pub enum Direction {
 /// Reads of a transaction.
 ///
 /// Closures named `decode` may run on a row that is being overwritten; see [`RowRef`]. What the methods return or pass on to
-/// `each` is from a row that was whole.
+/// `each` is from a row that was whole, and an [epoch](RowRef::epoch) among that is the one in which this row was committed.
 pub trait Read {
     /// What is read.
     type Store: Store;

@@ -31,8 +31,8 @@ pub(crate) struct KeyAt {
 pub(crate) struct FoundEntry<I: Isolation> {
     pub(crate) store: NonNull<ErmiaStore>,
     pub(crate) oid: Oid,
-    /// What the transaction sees; `None` for its own.
-    pub(crate) version: Option<Version<I>>,
+    /// What the transaction sees, and its stamp; `None` for its own.
+    pub(crate) version: Option<(Version<I>, Stamp)>,
     pub(crate) key: KeyAt,
 }
 

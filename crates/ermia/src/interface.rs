@@ -44,7 +44,7 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         key: &[u8],
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>, Abort> {
-        Ok(self.see_key(store, key)?.map(|row| decode(row.version.row())))
+        Ok(self.see_key(store, key)?.map(|row| decode(row.row())))
     }
 
     fn get_many<K: AsRef<[u8]>, R>(
@@ -54,7 +54,7 @@ impl<I: Isolation> Read for Transaction<'_, I> {
         mut decode: impl FnMut(usize, RowRef<'_>) -> R,
         mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
     ) -> Result<(), Abort> {
-        self.see_keys(store, keys, |_, at, row| Ok(each(at, row.map(|row| decode(at, row.version.row())))))
+        self.see_keys(store, keys, |_, at, row| Ok(each(at, row.map(|row| decode(at, row.row())))))
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use ensilo_index::{NodeStamp, ScanVisitor};
 
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
+use crate::read::SeenRow;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
@@ -33,19 +34,31 @@ impl<'s, I: Isolation> Transaction<'s, I> {
     }
 
     /// Returns the newest version of a record that is committed or this transaction's own, if it is a row.
-    pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Result<Option<Version<I>>, AbortReason> {
+    pub(crate) fn newest_row(&self, store: &ErmiaStore, oid: Oid) -> Result<Option<SeenRow<I>>, AbortReason> {
         let _indirection = crate::region::indirection();
         loop {
             let newest = store.newest::<I>(oid, self.shared, &self.guard)?;
-            let mut next = newest;
-            while let Some(version) = next.filter(|version| !self.is_in_force(*version)) {
-                next = version.older();
-            }
+            let in_force = self.in_force_from(newest);
             // One that was not committed may be by now: what lies behind it was overwritten then, and may have been taken out of the chain.
-            if next == newest || newest.is_some_and(|version| !self.is_in_force(version)) {
-                return Ok(next.filter(|version| !version.is_deletion()));
+            let is_newest = in_force.map(|(version, _)| version) == newest;
+            if is_newest || newest.is_some_and(|version| self.sight_in_force(version) == Sight::Invisible) {
+                let row = in_force.filter(|(version, _)| !version.is_deletion());
+                return Ok(row.map(|(version, stamp)| SeenRow { oid, version, stamp }));
             }
         }
+    }
+
+    /// Returns the first version from `newest` on that is committed, with its stamp, or this transaction's own.
+    fn in_force_from(&self, newest: Option<Version<I>>) -> Option<(Version<I>, Option<Stamp>)> {
+        let mut next = newest;
+        while let Some(version) = next {
+            match self.sight_in_force(version) {
+                Sight::Own => return Some((version, None)),
+                Sight::Visible(stamp) => return Some((version, Some(stamp))),
+                Sight::Invisible => next = version.older(),
+            }
+        }
+        None
     }
 
     /// Returns whether a version was committed before this transaction began, or is its own.
@@ -53,9 +66,9 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         version.sight(&self.shared.table, self.begin, Some(self.id)) != Sight::Invisible
     }
 
-    /// Returns whether a version is committed, or this transaction's own.
-    fn is_in_force(&self, version: Version<I>) -> bool {
-        version.sight(&self.shared.table, Stamp::NEVER, Some(self.id)) != Sight::Invisible
+    /// Returns what a version is to this transaction as if it began now.
+    fn sight_in_force(&self, version: Version<I>) -> Sight {
+        version.sight(&self.shared.table, Stamp::NEVER, Some(self.id))
     }
 }
 
@@ -88,9 +101,9 @@ where
     fn entry(&mut self, key: &[u8], value: u64) -> ControlFlow<()> {
         // SAFETY: the value was read from the store's index, under a pin.
         match self.transaction.newest_row(self.store, unsafe { Oid::from_index_value(value) }) {
-            Ok(Some(version)) => {
-                let value = (self.decode)(key, version.row());
-                if self.transaction.sees(version) {
+            Ok(Some(row)) => {
+                let value = (self.decode)(key, row.row());
+                if self.transaction.sees(row.version) {
                     return (self.each)(value);
                 }
                 (self.later)(value);

@@ -38,8 +38,18 @@ pub(crate) enum Seen<I: Isolation> {
 pub(crate) struct SeenRow<I: Isolation> {
     pub(crate) oid: Oid,
     pub(crate) version: Version<I>,
-    /// Whether the transaction has written it.
-    pub(crate) is_own: bool,
+    /// The stamp by which it is seen; `None` if the transaction has written it.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+impl<I: Isolation> SeenRow<I> {
+    #[inline]
+    pub(crate) fn row<'a>(self) -> RowRef<'a> {
+        match self.stamp {
+            Some(stamp) => self.version.row().committed_in(stamp.tid().epoch()),
+            None => self.version.row().uncommitted(),
+        }
+    }
 }
 
 impl<I: Isolation> Transaction<'_, I> {
@@ -175,14 +185,14 @@ impl<I: Isolation> Transaction<'_, I> {
                 match self.see(store, oid)? {
                     Seen::Own(at) => {
                         let version = self.context.writes[at].version;
-                        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, is_own: true }))
+                        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, stamp: None }))
                     }
                     Seen::Version(version, stamp) if !version.is_deletion() => {
                         self.track(version, stamp)?;
                         if I::RECORDS_HISTORY {
                             self.context.record_read(store.id(), key, stamp, false);
                         }
-                        Ok(Some(SeenRow { oid, version, is_own: false }))
+                        Ok(Some(SeenRow { oid, version, stamp: Some(stamp) }))
                     }
                     seen => self.miss_record(store, key, seen).map(|()| None),
                 }
@@ -238,7 +248,7 @@ impl<I: Isolation> Transaction<'_, I> {
         row: SeenRow<I>,
         key: &[u8],
     ) -> Result<ErmiaHandle, Abort> {
-        let version = (!row.is_own).then_some(row.version);
+        let version = row.stamp.map(|stamp| (row.version, stamp));
         let added = self.context.keep_key(key).and_then(|key| {
             let entry = FoundEntry { store: store.into(), oid: row.oid, version, key };
             self.context.found.push(entry, &mut self.context.held)
@@ -265,17 +275,17 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<R, Abort> {
         let found = self.found(handle);
         Self::store_of(found.store).check(&self.shared.epochs).map_err(|abort| self.doom(abort))?;
-        let version = match self.own_write(Self::store_of(found.store), found.oid) {
+        let row = match self.own_write(Self::store_of(found.store), found.oid) {
             Some(at) => {
                 let own = self.context.writes[at].version;
                 assert!(!own.is_deletion(), "a deleted record is used");
-                own
+                own.row().uncommitted()
             }
             None => match found.version {
-                Some(version) => version,
+                Some((version, stamp)) => version.row().committed_in(stamp.tid().epoch()),
                 None => unreachable!("an own version was written"),
             },
         };
-        Ok(decode(version.row()))
+        Ok(decode(row))
     }
 }

@@ -113,7 +113,7 @@ where
 {
     fn read_key(&mut self, key: &[u8], oid: Oid) -> Result<Option<(T, R)>, Abort> {
         let Some(row) = self.see_row(key, oid)? else { return Ok(None) };
-        let value = (self.decode)(key, row.version.row());
+        let value = (self.decode)(key, row.row());
         let held = (self.hold)(self.transaction, row, key)?;
         Ok(Some((held, value)))
     }
@@ -123,26 +123,25 @@ where
         let (transaction, store) = (&mut *self.transaction, self.store);
         if has_fault::<I>(Fault::SkipEntryCheck) && !store.id().is_logged() {
             transaction.context.keeps_look = true;
-            let newest = transaction.newest_row(store, oid).ok().flatten();
-            return Ok(newest.map(|version| SeenRow { oid, version, is_own: false }));
+            return Ok(transaction.newest_row(store, oid).ok().flatten());
         }
-        let (version, is_own) = match transaction.see(store, oid)? {
+        let (version, stamp) = match transaction.see(store, oid)? {
             Seen::Nothing(passed_over) => {
                 transaction.track_passed_over(passed_over)?;
                 return Ok(None);
             }
-            Seen::Own(at) => (transaction.context.writes[at].version, true),
+            Seen::Own(at) => (transaction.context.writes[at].version, None),
             Seen::Version(version, stamp) => {
                 transaction.track(version, stamp)?;
                 if I::RECORDS_HISTORY {
                     transaction.context.record_read(store.id(), key, stamp, version.is_deletion());
                 }
-                (version, false)
+                (version, Some(stamp))
             }
         };
         if I::RECORDS_HISTORY {
             self.met.push(key.into());
         }
-        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, is_own }))
+        Ok((!version.is_deletion()).then_some(SeenRow { oid, version, stamp }))
     }
 }

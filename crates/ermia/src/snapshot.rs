@@ -99,7 +99,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         match newest? {
             Newest::InMemory(version) => {
                 let shown = Version::visible_from(Some(version), &self.shared.table, self.begin);
-                shown.map(|(version, stamp)| (ShownRow::InMemory(version), stamp))
+                shown.map(|(version, stamp)| (ShownRow::InMemory(version, stamp), stamp))
             }
             // Everybody sees it: C1 of `cold`.
             Newest::Cold(record, _) => {
@@ -155,7 +155,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
 
     fn add_found(&mut self, store: &ErmiaStore, oid: Oid, row: &ShownRow<I>) -> Result<ErmiaHandle, Abort> {
         let version = match *row {
-            ShownRow::InMemory(version) => Some(version),
+            ShownRow::InMemory(version, stamp) => Some((version, stamp)),
             ShownRow::Cold(_) => None,
         };
         let entry = FoundEntry { store: store.into(), oid, version, key: KeyAt::default() };
@@ -289,10 +289,10 @@ impl<I: Isolation> Read for Snapshot<'_, I> {
         self.check(store)?;
         let _look = self.look();
         // As long as the version is not newest, it is kept for the snapshot. The newest one may have left memory.
-        if let Some(version) = found.version
+        if let Some((version, stamp)) = found.version
             && self.shared.cold.is_none()
         {
-            return Ok(decode(version.row()));
+            return Ok(decode(version.row().committed_in(stamp.tid().epoch())));
         }
         let newest = self.find_newest(store, found.oid, &[])?;
         match self.shown_of(newest) {
@@ -342,14 +342,15 @@ impl Drop for Look<'_> {
 /// What a snapshot shows of a record.
 #[derive(Debug)]
 pub(crate) enum ShownRow<I: Isolation> {
-    InMemory(Version<I>),
+    /// With its stamp.
+    InMemory(Version<I>, Stamp),
     Cold(ColdRecord),
 }
 
 impl<I: Isolation> ShownRow<I> {
     fn is_deletion(&self) -> bool {
         match self {
-            ShownRow::InMemory(version) => version.is_deletion(),
+            ShownRow::InMemory(version, _) => version.is_deletion(),
             ShownRow::Cold(_) => false,
         }
     }
@@ -358,7 +359,7 @@ impl<I: Isolation> ShownRow<I> {
     #[inline]
     pub(crate) fn read<R>(&self, read: impl FnOnce(RowRef<'_>) -> R) -> R {
         match self {
-            ShownRow::InMemory(version) => read(version.row()),
+            ShownRow::InMemory(version, stamp) => read(version.row().committed_in(stamp.tid().epoch())),
             ShownRow::Cold(record) => record.read(read),
         }
     }

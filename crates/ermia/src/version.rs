@@ -21,7 +21,7 @@
 //! Who compares a stamp with its own begin has the row by `[commit-order]` already. A look at what is newest has no begin: it depends on
 //! `[created]`, and on `[outcome]` where the stamp is not there yet.
 
-use ensilo_engine::{RawRecord, RowRef, TableId};
+use ensilo_engine::{RawRecord, RawRow, TableId};
 use ensilo_epoch::Guard;
 use ensilo_slab::OutOfMemory;
 use ensilo_sync::Backoff;
@@ -148,7 +148,7 @@ impl<I: Isolation> Version<I> {
     }
 
     #[inline]
-    pub(crate) fn row<'a>(self) -> RowRef<'a> {
+    pub(crate) fn row<'a>(self) -> RawRow<'a> {
         #[cfg(all(test, loom))]
         self.header();
         self.0.row()

@@ -216,7 +216,7 @@ impl<I: Isolation> Transaction<'_, I> {
                     return Ok(false);
                 }
                 let key = self.context.keep_key(key).map_err(|abort| self.doom(abort))?;
-                let found = FoundEntry { store: store.into(), oid, version: Some(version), key };
+                let found = FoundEntry { store: store.into(), oid, version: Some((version, stamp)), key };
                 self.install(&found, version, len_bytes, |version| {
                     version.record().store_row(row.iter().copied(), len_bytes);
                 })?;
@@ -343,7 +343,7 @@ impl<I: Isolation> Transaction<'_, I> {
     /// Returns the version that a handle stands for, of a record that the transaction has not written.
     fn shown(found: &FoundEntry<I>) -> Version<I> {
         match found.version {
-            Some(version) => version,
+            Some((version, _)) => version,
             None => unreachable!("an own version was written"),
         }
     }

@@ -54,6 +54,7 @@ impl<P: Protocol> BaselineEngine<P> {
 
 // SAFETY: an engine keeps its epochs, and a session's participant is one of these.
 unsafe impl<P: Protocol> Engine for BaselineEngine<P> {
+    const ROWS_HAVE_EPOCHS: bool = false;
     const SNAPSHOTS: bool = false;
     const IS_TRANSACTIONAL: bool = P::IS_TRANSACTIONAL;
     const LOGS: bool = false;

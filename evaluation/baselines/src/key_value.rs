@@ -12,7 +12,7 @@
 mod model;
 
 use ensilo_engine::{Abort, RowRef, assert_is_row};
-use ensilo_epoch::Guard;
+use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Lookup;
 use ensilo_sync::cpu_relax;
 
@@ -55,7 +55,8 @@ impl Protocol for SingleKeys {
     fn read_row<R>(record: Record, mut decode: impl FnMut(RowRef<'_>) -> R) -> R {
         loop {
             let version = Version::of(record);
-            let value = decode(record.row());
+            // It has no TID, and so no epoch.
+            let value = decode(record.row().committed_in(Epoch::MAX));
             if version.is_still(record) {
                 return value;
             }

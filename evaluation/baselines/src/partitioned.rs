@@ -20,7 +20,7 @@ mod state;
 mod undo;
 
 use ensilo_engine::{Abort, RowRef};
-use ensilo_epoch::Guard;
+use ensilo_epoch::{Epoch, Guard};
 
 use crate::handle::BaselineHandle;
 use crate::record::{Record, new_record};
@@ -47,7 +47,8 @@ impl Protocol for Partitions {
 
     #[inline]
     fn read_row<R>(record: Record, mut decode: impl FnMut(RowRef<'_>) -> R) -> R {
-        decode(record.row())
+        // It has no TID, and so no epoch.
+        decode(record.row().committed_in(Epoch::MAX))
     }
 
     #[inline]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ensilo_engine::{RowRef, Store, TableId, Tid, TransactionStatistics, WorkerCounters, assert_is_row};
+use ensilo_engine::{
+    RawRow, RowRef, Store, TableId, Tid, TransactionStatistics, WorkerCounters, assert_is_row,
+};
 use ensilo_sync::atomic::AtomicU64;
 
 /// A store: its rows lie in the engine.
@@ -46,6 +48,7 @@ pub(crate) type Rows = BTreeMap<Vec<u8>, Row>;
 /// A row, as words that are read one by one.
 #[derive(Debug)]
 pub(crate) struct Row {
+    /// Of the transaction that has committed it; [`Tid::ZERO`] before.
     pub(crate) tid: Tid,
     pub(crate) words: Vec<AtomicU64>,
     pub(crate) len_bytes: usize,
@@ -58,12 +61,13 @@ impl MapState {
 }
 
 impl Row {
-    pub(crate) fn new(tid: Tid, words: &[u64], len_bytes: usize) -> Row {
+    pub(crate) fn new(words: &[u64], len_bytes: usize) -> Row {
         assert_is_row(words, len_bytes);
-        Row { tid, words: words.iter().copied().map(AtomicU64::new).collect(), len_bytes }
+        Row { tid: Tid::ZERO, words: words.iter().copied().map(AtomicU64::new).collect(), len_bytes }
     }
 
     pub(crate) fn as_ref(&self) -> RowRef<'_> {
-        RowRef::new(&self.words, self.len_bytes)
+        let row = RawRow::new(&self.words, self.len_bytes);
+        if self.tid == Tid::ZERO { row.uncommitted() } else { row.committed_in(self.tid.epoch()) }
     }
 }

@@ -205,7 +205,7 @@ impl Write for MapTransaction<'_> {
     fn patch(&mut self, found: MapHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
         let row = self.look_again(found, |row| {
             let before: Vec<u64> = row.as_ref().all_words().collect();
-            Row::new(row.tid, &before, row.len_bytes)
+            Row::new(&before, row.len_bytes)
         })?;
         for &(index, word) in words {
             row.words[index as usize].store(word, Ordering::Relaxed);
@@ -214,14 +214,14 @@ impl Write for MapTransaction<'_> {
     }
 
     fn put(&mut self, found: MapHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
-        self.set(found, Some(Row::new(Tid::ZERO, row, len_bytes)))
+        self.set(found, Some(Row::new(row, len_bytes)))
     }
 
     fn insert(&mut self, store: &MapStore, key: &[u8], row: &[u64], len_bytes: usize) -> Result<bool, Abort> {
         if self.look(store.id(), key, |_| ())?.is_some() {
             return Ok(false);
         }
-        self.own.insert((store.id(), key.to_vec()), Some(Row::new(Tid::ZERO, row, len_bytes)));
+        self.own.insert((store.id(), key.to_vec()), Some(Row::new(row, len_bytes)));
         Ok(true)
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use ensilo_engine::{Remains, RowRef, TableId};
+use ensilo_engine::{RawRow, Remains, TableId};
 use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
@@ -153,7 +153,7 @@ fn move_all(
             table: record.table(),
             stamp: record.stamp(),
             predecessor: record.predecessor(),
-            row: RowRef::new(words, record.len_bytes()),
+            row: RawRow::new(words, record.len_bytes()),
         })
         .collect();
     for ((from, _, record, _), to) in moving.iter().zip(cold.append(&rows)?) {

@@ -3,7 +3,7 @@
 use std::io;
 
 use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_engine::{RowRef, TableId};
+use ensilo_engine::{RawRow, RowRef, TableId};
 use ensilo_sync::atomic::AtomicU64;
 
 use super::word::ColdWord;
@@ -23,7 +23,7 @@ pub(crate) struct Leaving<'a> {
     pub(crate) stamp: Stamp,
     /// The largest stamp of a reader.
     pub(crate) predecessor: Stamp,
-    pub(crate) row: RowRef<'a>,
+    pub(crate) row: RawRow<'a>,
 }
 
 impl Leaving<'_> {
@@ -109,7 +109,7 @@ impl ColdRecord {
     /// Computes a value from the row.
     pub(crate) fn read<R>(&self, read: impl FnOnce(RowRef<'_>) -> R) -> R {
         let words: Vec<_> = self.words().map(AtomicU64::new).collect();
-        read(RowRef::new(&words, self.len_bytes()))
+        read(RawRow::new(&words, self.len_bytes()).committed_in(self.stamp().tid().epoch()))
     }
 
     /// Returns the row's words.
@@ -132,7 +132,7 @@ mod tests {
     fn encoded(place: u64) -> Vec<u8> {
         let words = [AtomicU64::new(7), AtomicU64::new(0x0102_0304)];
         let (stamp, predecessor) = (Stamp::new(12), Stamp::new(9));
-        let row = RowRef::new(&words, 12);
+        let row = RawRow::new(&words, 12);
         let leaving = Leaving { slot: 0x5000, table: TableId(3), stamp, predecessor, row };
         let mut bytes = Vec::new();
         leaving.encode(place, &mut bytes);

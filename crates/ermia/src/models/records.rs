@@ -69,7 +69,7 @@ pub(super) fn look<I: Isolation>(
     match tx.see(&stage.store, oid)? {
         Seen::Version(version, stamp) => {
             tx.track(version, stamp)?;
-            let found = tx.add_found(&stage.store, SeenRow { oid, version, is_own: false }, b"key")?;
+            let found = tx.add_found(&stage.store, SeenRow { oid, version, stamp: Some(stamp) }, b"key")?;
             Ok((found, version.row().word(0)))
         }
         seen => unreachable!("every record has a row, and is written once: {seen:?}"),
@@ -102,7 +102,7 @@ fn operate<I: Isolation>(
             }
             Op::Peek(record) => {
                 let newest = tx.newest_row(&stage.store, oids[record]).unwrap();
-                let row = newest.map(|version| version.row().word(0));
+                let row = newest.map(|seen| seen.row().word(0));
                 assert!(row.is_some_and(|row| row != NEVER_COMMITTED), "no committed row: {row:?}");
             }
             Op::Check => _ = tx.check_reads()?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::parts::{HeldMemory, Lookups, NodeSet, PointerMap, SetBuffer, spread};
-use ensilo_engine::{Abort, AbortReason, RowRef, TableId, Tid, TransactionNumber, WorkerCounters};
+use ensilo_engine::{Abort, AbortReason, RawRow, TableId, Tid, TransactionNumber, WorkerCounters};
 use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::NodeStamp;
 use ensilo_log::LogWriter;
@@ -275,8 +275,8 @@ impl Context {
     }
 
     #[inline]
-    pub(super) fn row(&self, span: RowSpan) -> RowRef<'_> {
-        RowRef::new(self.row_words(span), span.len as usize)
+    pub(super) fn row(&self, span: RowSpan) -> RawRow<'_> {
+        RawRow::new(self.row_words(span), span.len as usize)
     }
 
     /// Returns the words of a patch, each with its index in the row.

@@ -18,7 +18,7 @@ impl Context {
             return Ok(None);
         }
         let row = self.own_row(at)?;
-        Ok(Some(decode(self.row(row))))
+        Ok(Some(decode(self.row(row).uncommitted())))
     }
 
     /// Applies a patch to a row that this transaction has written before.

@@ -97,7 +97,7 @@ where
             } else if word.is_absent() {
                 return Ok(None);
             } else {
-                let seen = decode(key, record.row());
+                let seen = decode(key, record.row().committed_in(word.tid().epoch()));
                 if record.is_still(word) {
                     return Ok(Some(seen));
                 }

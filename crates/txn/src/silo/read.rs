@@ -72,7 +72,7 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
             context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Absent);
         }
-        let value = decode(record.row());
+        let value = decode(record.row().committed_in(word.tid().epoch()));
         if record.is_still(word) && context.protect_record::<V>(shared, record, word)? {
             let entry = context.push_read(record, word, span)?;
             return Ok(ReadOutcome::Present(context.handle(record, entry), value));
@@ -150,7 +150,7 @@ impl<V: Variant> Read for Transaction<'_, V> {
                     return Err(self.doom(abort));
                 }
             }
-            let value = decode(record.row());
+            let value = decode(record.row().committed_in(seen.word.tid().epoch()));
             if record.is_still(seen.word) {
                 return Ok(value);
             }

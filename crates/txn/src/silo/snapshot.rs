@@ -221,7 +221,7 @@ fn version_at<R>(
         } else if word.is_absent() {
             return (word, None);
         } else {
-            let value = decode(holder.row());
+            let value = decode(holder.row().committed_in(word.tid().epoch()));
             if version.is_still(word) {
                 return (word, Some(value));
             }

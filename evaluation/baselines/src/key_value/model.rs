@@ -66,7 +66,7 @@ fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
 fn the_model_finds_a_reader_that_looks_at_the_version_only_before() {
     meet(|record| {
         let _ = Version::of(record);
-        both(record.row())
+        both(record.row().uncommitted())
     });
 }
 
