@@ -6,6 +6,7 @@ use std::fs;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ensilo_disk::{Disk, RealDisk};
 use ensilo_engine::{
@@ -142,6 +143,11 @@ impl<I: Isolation> Stage<I> {
     /// Returns the last word of a row.
     fn read(&mut self, key: u64) -> Option<u64> {
         self.run(|tx, store| tx.get(store, &key.to_be_bytes(), |row| row.word(row.len_words() - 1)))
+    }
+
+    /// Returns the epoch in which a row was committed.
+    fn epoch(&mut self, key: u64) -> Epoch {
+        self.run(|tx, store| Ok(tx.get(store, &key.to_be_bytes(), |row| row.epoch())?.unwrap()))
     }
 
     fn assert_within_limit(&self) {
@@ -460,6 +466,54 @@ fn rows_leave_memory_until_what_they_leave_is_large_enough() {
     assert!(cold.rows < KEYS + 2000, "a third of the long rows have room at least: {cold:?}");
     (0..KEYS + 3000).for_each(|key| assert_eq!(stage.read(key), Some(key)));
     stage.assert_within_limit();
+}
+
+/// Each tenth row is patched once more, and what has left memory says what it said there, read where it lies and brought back.
+#[test]
+fn rows_that_have_left_memory_say_their_epochs() {
+    const KEYS: u64 = 60_000;
+    let mut stage = Stage::<Serializable>::new("epochs");
+    let mut committed = Vec::new();
+    for key in 0..KEYS {
+        if key % 1000 == 0 {
+            stage.engine.epochs().advance();
+        }
+        stage.write(key, Some(key));
+        committed.push(stage.epoch(key));
+    }
+    for key in (0..KEYS).step_by(10) {
+        stage.engine.epochs().advance();
+        stage.run(|tx, store| {
+            let found = tx.find(store, &key.to_be_bytes())?.unwrap();
+            assert_eq!(tx.read(found, |row| row.epoch())?, committed[key as usize]);
+            tx.patch(found, &[(0, 1)])
+        });
+        let patched = stage.epoch(key);
+        assert!(patched > committed[key as usize], "key {key}");
+        committed[key as usize] = patched;
+    }
+    assert!(stage.cold().rows > KEYS / 3, "{:?}", stage.cold());
+    let loaded = stage.cold().loaded;
+    stage.engine.take_snapshot(Instant::now());
+    let mut snapshot = stage.session.begin_snapshot();
+    let mut shown = Vec::new();
+    let note = |epoch| {
+        shown.push(epoch);
+        ControlFlow::Continue(())
+    };
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    snapshot.scan_to_read(&stage.store, all, Direction::Forward, |_, row| row.epoch(), note).unwrap();
+    assert!(shown == committed, "a scan of a snapshot");
+    for key in (0..KEYS).step_by(7) {
+        let found = snapshot.find(&stage.store, &key.to_be_bytes()).unwrap().unwrap();
+        assert_eq!(snapshot.read(found, |row| row.epoch()).unwrap(), committed[key as usize], "key {key}");
+    }
+    drop(snapshot);
+    assert_eq!(stage.cold().loaded, loaded, "snapshots read rows where they lie");
+    for key in 0..KEYS {
+        assert_eq!(stage.epoch(key), committed[key as usize], "key {key}");
+    }
+    assert!(stage.cold().loaded > loaded + KEYS / 3, "{:?}", stage.cold());
 }
 
 #[test]

@@ -25,6 +25,14 @@ macro_rules! engine_tests {
             a_write_of_a_table_that_cannot_be_is_not_replayed,
             a_row_that_comes_late_was_there_all_the_time,
         ]);
+        $crate::engine_tests!(@tests epochs, $engine: [
+            a_row_says_in_which_epoch_it_was_committed,
+            rows_that_the_transaction_has_written_say_no_epoch,
+            a_peek_says_the_epochs_of_the_present,
+            a_snapshot_says_the_epochs_of_what_it_shows,
+            a_row_that_is_overwritten_meanwhile_says_the_epoch_of_its_words,
+            rows_that_were_replayed_say_the_epochs_of_the_log,
+        ]);
     };
     (@tables $engine:ty) => {
         $crate::engine_tests!(@tests tables, $engine: [
