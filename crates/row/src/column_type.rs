@@ -68,6 +68,35 @@ impl ColumnType {
         }
     }
 
+    /// Returns whether `other` has all values of this type, so that a column of this type can become one of `other`.
+    pub const fn widens_to(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Bool, Self::Bool)
+            | (Self::Timestamp, Self::Timestamp)
+            | (Self::F32 | Self::F64, Self::F64) => true,
+            (Self::F32, Self::F32) | (Self::Text, Self::Text) | (Self::Bytes, Self::Bytes) => true,
+            (Self::Decimal { scale: from }, Self::Decimal { scale: to }) => from == to,
+            (Self::FixedText { len_max: from }, Self::FixedText { len_max: to }) => from <= to,
+            (Self::FixedBytes { len: from }, Self::FixedBytes { len: to }) => from == to,
+            (Self::FixedText { .. }, Self::Text) | (Self::FixedBytes { .. }, Self::Bytes) => true,
+            (from, to) if from.is_any_integer() && to.is_any_integer() => {
+                let (is_signed, was_signed) = (to.has_negatives(), from.has_negatives());
+                let is_wider = from.number_width() < to.number_width();
+                is_wider && (is_signed || !was_signed)
+                    || from.number_width() == to.number_width() && is_signed == was_signed
+            }
+            _ => false,
+        }
+    }
+
+    const fn has_negatives(self) -> bool {
+        self.is_signed() || matches!(self, Self::I128)
+    }
+
+    const fn is_any_integer(self) -> bool {
+        self.is_integer() || self.is_wide()
+    }
+
     /// Returns whether it is a number of 16 bytes, which lies in two words.
     pub const fn is_wide(self) -> bool {
         matches!(self, Self::I128 | Self::U128)

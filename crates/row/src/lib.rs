@@ -43,6 +43,9 @@ pub use malformed::Malformed;
 pub use row::{Columns, HasColumn, KeyedRow, Row, rewrite_row, touched_indexes};
 pub use row_buf::RowBuf;
 pub use row_error::RowError;
-pub use schema::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaBuilder, SchemaError};
+pub use schema::{
+    Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaBuilder, SchemaChange, SchemaError,
+    SchemaHistory,
+};
 pub use value::Value;
 pub use words::{WordPatch, WordSlice, Words};

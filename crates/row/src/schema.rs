@@ -2,12 +2,14 @@
 
 mod builder;
 mod catalog;
+mod change;
 mod check;
 mod column_set;
 mod decode;
 mod encode;
 mod error;
 mod float;
+mod history;
 mod index;
 mod index_key;
 mod key;
@@ -15,6 +17,7 @@ mod key_columns;
 mod key_part;
 #[cfg(feature = "serde")]
 mod named_row;
+mod older_rows;
 mod parts;
 mod same_key;
 mod shown_key;
@@ -23,7 +26,9 @@ use crate::layout::place;
 use crate::{ColumnSpec, KeyPart, Slot};
 
 pub use builder::SchemaBuilder;
+pub use change::SchemaChange;
 pub use error::SchemaError;
+pub use history::SchemaHistory;
 pub use index::IndexSchema;
 pub use parts::{Column, PartSchema, PrimaryKey};
 

@@ -22,13 +22,7 @@ impl Schema {
         out.push(VERSION);
         put_name(out, &self.name);
         put_u16(out, self.columns.len());
-        for column in &self.columns {
-            put_name(out, &column.name);
-            let (code, parameter) = column.column_type.code();
-            out.push(code);
-            out.extend_from_slice(&parameter.to_le_bytes());
-            out.push(u8::from(column.nullable));
-        }
+        self.columns.iter().for_each(|column| put_column(out, column));
         match &self.primary_key {
             PrimaryKey::RowId => out.push(1),
             PrimaryKey::Columns(parts) => {
@@ -49,7 +43,7 @@ impl Schema {
     /// # Errors
     /// `Encoding` if the bytes are no schema; every other variant if they are one that is not valid.
     pub fn decode(bytes: &[u8]) -> Result<Self, SchemaError> {
-        let mut reader = Reader { rest: bytes };
+        let mut reader = Reader::new(bytes);
         if reader.u8()? != VERSION {
             return Err(no_schema("unknown version"));
         }
@@ -58,9 +52,7 @@ impl Schema {
         let primary_key =
             if reader.flag()? { PrimaryKey::RowId } else { PrimaryKey::Columns(reader.parts()?) };
         let indexes = (0..reader.u8()?).map(|_| reader.index()).collect::<Result<Vec<_>, _>>()?;
-        if !reader.rest.is_empty() {
-            return Err(no_schema("bytes after the end"));
-        }
+        reader.end()?;
         if matches!(&primary_key, PrimaryKey::Columns(parts) if parts.is_empty()) {
             return Err(no_schema("a primary key without columns"));
         }
@@ -120,11 +112,11 @@ impl ColumnType {
 }
 
 /// Lengths and counts here are bounded by the checks of a schema.
-const fn no_schema(reason: &'static str) -> SchemaError {
+pub(super) const fn no_schema(reason: &'static str) -> SchemaError {
     SchemaError::Encoding { reason }
 }
 
-fn put_u16(out: &mut Vec<u8>, number: usize) {
+pub(super) fn put_u16(out: &mut Vec<u8>, number: usize) {
     debug_assert!(number <= usize::from(u16::MAX));
     out.extend_from_slice(&(number as u16).to_le_bytes());
 }
@@ -132,6 +124,14 @@ fn put_u16(out: &mut Vec<u8>, number: usize) {
 fn put_name(out: &mut Vec<u8>, name: &str) {
     put_u16(out, name.len());
     out.extend_from_slice(name.as_bytes());
+}
+
+pub(super) fn put_column(out: &mut Vec<u8>, column: &Column) {
+    put_name(out, &column.name);
+    let (code, parameter) = column.column_type.code();
+    out.push(code);
+    out.extend_from_slice(&parameter.to_le_bytes());
+    out.push(u8::from(column.nullable));
 }
 
 fn put_parts(out: &mut Vec<u8>, parts: &[PartSchema]) {
@@ -142,11 +142,33 @@ fn put_parts(out: &mut Vec<u8>, parts: &[PartSchema]) {
     }
 }
 
-struct Reader<'a> {
+/// Takes an encoded schema apart.
+pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Checks that nothing is left.
+    pub(super) fn end(&self) -> Result<(), SchemaError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(no_schema("bytes after the end")) }
+    }
+
+    /// Returns the bytes behind their length.
+    pub(super) fn with_len(&mut self) -> Result<&'a [u8], SchemaError> {
+        let len = self.take().map(u32::from_le_bytes)? as usize;
+        self.bytes(len)
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<&'a [u8], SchemaError> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(no_schema("it ends too early"))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
     fn take<const N: usize>(&mut self) -> Result<[u8; N], SchemaError> {
         let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(no_schema("it ends too early"))?;
         self.rest = rest;
@@ -157,11 +179,15 @@ impl Reader<'_> {
         self.take().map(|[byte]| byte)
     }
 
-    fn u16(&mut self) -> Result<u16, SchemaError> {
+    pub(super) fn u64(&mut self) -> Result<u64, SchemaError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, SchemaError> {
         self.take().map(u16::from_le_bytes)
     }
 
-    fn flag(&mut self) -> Result<bool, SchemaError> {
+    pub(super) fn flag(&mut self) -> Result<bool, SchemaError> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -171,12 +197,11 @@ impl Reader<'_> {
 
     fn name(&mut self) -> Result<String, SchemaError> {
         let len = usize::from(self.u16()?);
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(no_schema("it ends inside a name"))?;
-        self.rest = rest;
+        let bytes = self.bytes(len)?;
         String::from_utf8(bytes.to_vec()).map_err(|_| no_schema("a name that is not UTF-8"))
     }
 
-    fn column(&mut self) -> Result<Column, SchemaError> {
+    pub(super) fn column(&mut self) -> Result<Column, SchemaError> {
         let name = self.name()?;
         let (code, parameter) = (self.u8()?, self.u16()?);
         let column_type = ColumnType::of_code(code, parameter).ok_or(no_schema("an unknown column type"))?;

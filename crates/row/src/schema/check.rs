@@ -5,7 +5,7 @@ use crate::key_len::{index_key_len_min, primary_key_len_min};
 use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 use crate::{ColumnType, Order};
 
-const PRIMARY_KEY: &str = "primary key";
+pub(super) const PRIMARY_KEY: &str = "primary key";
 
 impl Schema {
     /// Returns the schema, if it is valid.

@@ -57,7 +57,7 @@ impl Schema {
 }
 
 impl Column {
-    fn read(&self, row: &impl Words, slot: Slot) -> Result<Value, Malformed> {
+    pub(super) fn read(&self, row: &impl Words, slot: Slot) -> Result<Value, Malformed> {
         if slot.null_bit().is_some_and(|bit| row.bit(bit)) {
             return Ok(Value::Null);
         }

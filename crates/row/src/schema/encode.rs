@@ -89,7 +89,7 @@ impl Column {
     }
 
     /// Writes what the fixed part of a row holds of the column, apart from the end of a variable column.
-    fn write(&self, value: &Value, slot: Slot, words: &mut [u64]) -> Result<(), RowError> {
+    pub(super) fn write(&self, value: &Value, slot: Slot, words: &mut [u64]) -> Result<(), RowError> {
         self.check(value)?;
         if let Some(bit) = slot.null_bit() {
             put_bit(words, bit, matches!(value, Value::Null));
@@ -204,7 +204,7 @@ fn integer_bits(column_type: ColumnType, value: i128) -> Option<u64> {
 }
 
 impl Value {
-    fn variable_bytes(&self) -> &[u8] {
+    pub(super) fn variable_bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => bytes,

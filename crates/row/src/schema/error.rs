@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::check::PRIMARY_KEY;
+use crate::ColumnType;
 use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 
 /// Why a schema was refused.
@@ -73,6 +75,34 @@ pub enum SchemaError {
         /// The digits.
         scale: u8,
     },
+    /// A change would drop or change a column of the primary key or of an index.
+    ColumnInKey {
+        /// `primary key` or the name of the index.
+        key: String,
+        /// The column.
+        column: String,
+    },
+    /// A change would give a column a type that has not all values of the one before.
+    NotWider {
+        /// The column.
+        column: String,
+        /// Its type.
+        from: ColumnType,
+        /// The type that it was to have.
+        to: ColumnType,
+    },
+    /// The value that rows are to have in a new column does not fit it.
+    BadValue {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An order of columns leaves one out.
+    BadOrder {
+        /// The column.
+        column: String,
+    },
     /// The bytes are no encoded schema.
     Encoding {
         /// What is wrong with them.
@@ -115,6 +145,30 @@ impl fmt::Display for SchemaError {
             }
             Self::BadScale { column, scale } => {
                 write!(f, "decimal column `{column}` has {scale} digits after the point; use at most 18")
+            }
+            Self::ColumnInKey { key, column } if key == PRIMARY_KEY => {
+                write!(
+                    f,
+                    "column `{column}` is part of the primary key, which stays; copy the rows into another table"
+                )
+            }
+            Self::ColumnInKey { key, column } => {
+                write!(
+                    f,
+                    "column `{column}` is part of the index `{key}`; drop the index first, and make it anew"
+                )
+            }
+            Self::NotWider { column, from, to } => {
+                write!(
+                    f,
+                    "column `{column}` is {from}, and {to} has not all of its values; add a column of that type"
+                )
+            }
+            Self::BadValue { column, problem } => {
+                write!(f, "column `{column}` cannot be added with that value: {problem}")
+            }
+            Self::BadOrder { column } => {
+                write!(f, "the order of columns leaves `{column}` out; name every column once, or drop it")
             }
             Self::Encoding { reason } => write!(f, "the bytes are no encoded schema: {reason}"),
         }
