@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::key_shape::KeyShape;
+use super::key_shape::{KeyShape, ShapedKey};
 
 /// A name or a text in an error, one pointer wide.
 #[derive(Clone, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub struct UnknownValue(Box<RowKey>);
 impl UnknownValue {
     #[cold]
     pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8]) -> Self {
-        UnknownValue(Box::new(RowKey { table, keys, key: key.into() }))
+        UnknownValue(Box::new(RowKey { table, key: ShapedKey::new(keys, key) }))
     }
 
     /// Returns the table's name.
@@ -115,13 +115,13 @@ impl UnknownValue {
     /// Returns the encoded primary key of the row.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.0.key
+        &self.0.key.bytes
     }
 }
 
 impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (table, key) = (self.table(), self.0.keys.show(self.key()));
+        let (table, key) = (self.table(), &self.0.key);
         write!(f, "the row with {key} in table {table} has a value that the program's types do not have; ")?;
         f.write_str("read it with the version of the program that wrote it, or as a dynamic row")
     }
@@ -170,14 +170,13 @@ pub struct DuplicateKey(Box<TakenKey>);
 struct TakenKey {
     table: Arc<str>,
     index: Option<Arc<str>>,
-    keys: KeyShape,
-    key: Box<[u8]>,
+    key: ShapedKey,
 }
 
 impl DuplicateKey {
     #[cold]
     pub(crate) fn new(table: Arc<str>, index: Option<Arc<str>>, keys: KeyShape, key: &[u8]) -> Self {
-        DuplicateKey(Box::new(TakenKey { table, index, keys, key: key.into() }))
+        DuplicateKey(Box::new(TakenKey { table, index, key: ShapedKey::new(keys, key) }))
     }
 
     /// Returns the table's name.
@@ -195,14 +194,13 @@ impl DuplicateKey {
     /// Returns the encoded key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.0.key
+        &self.0.key.bytes
     }
 }
 
 impl fmt::Display for DuplicateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.keys.show(self.key());
-        write!(f, "table {} has a row with {shown} already", self.table())?;
+        write!(f, "table {} has a row with {} already", self.table(), self.0.key)?;
         match self.index() {
             Some(index) => write!(f, ", and its index {index} is unique"),
             None => Ok(()),
@@ -255,14 +253,13 @@ pub struct MissingRow(Box<RowKey>);
 #[derive(Clone, Debug)]
 struct RowKey {
     table: Arc<str>,
-    keys: KeyShape,
-    key: Box<[u8]>,
+    key: ShapedKey,
 }
 
 impl MissingRow {
     #[cold]
     pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8]) -> Self {
-        MissingRow(Box::new(RowKey { table, keys, key: key.into() }))
+        MissingRow(Box::new(RowKey { table, key: ShapedKey::new(keys, key) }))
     }
 
     /// Returns the table's name.
@@ -274,13 +271,13 @@ impl MissingRow {
     /// Returns the encoded primary key.
     #[must_use]
     pub fn key(&self) -> &[u8] {
-        &self.0.key
+        &self.0.key.bytes
     }
 }
 
 impl fmt::Display for MissingRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "table {} has no row with {}", self.table(), self.0.keys.show(self.key()))
+        write!(f, "table {} has no row with {}", self.table(), self.0.key)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the encoded keys in errors stand for.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ensilo_row::{IndexSchema, Schema};
 
 /// What the keys of a table, or of one of its indexes, consist of.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct KeyShape {
     schema: Arc<Schema>,
     index: Option<IndexSchema>,
@@ -19,7 +20,44 @@ impl KeyShape {
 
     /// Returns the key by the values of its columns; as hexadecimal digits if it is no key of this shape.
     pub(crate) fn show(&self, key: &[u8]) -> String {
-        self.schema.shown_key(self.index.as_ref(), key).unwrap_or_else(|_| hexadecimal(key))
+        self.schema
+            .shown_key(self.index.as_ref(), key)
+            .unwrap_or_else(|_| format!("key {}", hexadecimal(key)))
+    }
+}
+
+/// The columns, not the whole schema: errors are shown so by `unwrap`, and by a `main` that returns one.
+impl fmt::Debug for KeyShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.index {
+            Some(index) => write!(f, "KeyShape({}.{})", self.schema.name(), index.name()),
+            None => write!(f, "KeyShape({})", self.schema.name()),
+        }
+    }
+}
+
+/// An encoded key of a shape, which is shown by the values of its columns.
+#[derive(Clone)]
+pub(super) struct ShapedKey {
+    shape: KeyShape,
+    pub(super) bytes: Box<[u8]>,
+}
+
+impl ShapedKey {
+    pub(super) fn new(shape: KeyShape, key: &[u8]) -> Self {
+        ShapedKey { shape, bytes: key.into() }
+    }
+}
+
+impl fmt::Display for ShapedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shape.show(&self.bytes))
+    }
+}
+
+impl fmt::Debug for ShapedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
