@@ -268,20 +268,23 @@ pub(crate) fn run_stale_on<E: Engine, R>(
     let snapshot_taken = raw.begin_snapshot();
     let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown, shown_since);
     let outcome = body(&mut snapshot);
-    end_snapshot(shared, &snapshot.inner, outcome)
+    end_snapshot(shared, &mut snapshot.inner, outcome)
 }
 
 /// Ends a snapshot whose closure has ended so.
 fn end_snapshot<E: Engine, R>(
     shared: &DatabaseShared<E>,
-    snapshot: &Inner<'_, SnapshotOf<'_, E>>,
+    snapshot: &mut Inner<'_, SnapshotOf<'_, E>>,
     outcome: Result<R>,
 ) -> Outcome<R> {
     let outcome = outcome.and_then(|value| snapshot.local.check_control().map(|()| value));
     // It has to be durable before what was read is.
     let epoch = snapshot.raw.largest_epoch_seen();
     match outcome {
-        Ok(value) => Ok(Visible { value, epoch }),
+        Ok(value) => {
+            snapshot.local.commit_cursors();
+            Ok(Visible { value, epoch })
+        }
         Err(error) => {
             let own = snapshot.own_abort(&error);
             let is_own_abort = own.is_some();
@@ -349,7 +352,7 @@ fn read_present<E: Engine, R>(
     let mut reader = Reader::snapshot(raw.begin_snapshot(), local, epoch_shown);
     let outcome = body(&mut reader);
     match reader.end() {
-        EndedReader::Snapshot(snapshot) => end_snapshot(shared, &snapshot, outcome),
+        EndedReader::Snapshot(mut snapshot) => end_snapshot(shared, &mut snapshot, outcome),
         EndedReader::Validated(_) => unreachable!("it was begun as a snapshot"),
     }
 }

@@ -2,6 +2,7 @@
 //! statement, and ids to hand out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo_engine::Engine;
 use ensilo_row::{KeyBuf, RowBuf};
@@ -38,6 +39,8 @@ pub(crate) struct Local<F> {
     pub(crate) number: u64,
     /// How many transactions the worker has begun, and rows it has written.
     pub(crate) steps: u64,
+    /// If the transaction under way uses a cursor, whether it has committed.
+    cursor_use: Option<CursorUse>,
     pub(crate) queues: Arc<Queues>,
     /// What the transaction has written in observed tables.
     pub(crate) written: Vec<WrittenTable>,
@@ -62,6 +65,23 @@ pub(crate) struct TransactionStep {
     step: u64,
 }
 
+/// The use of cursors in one transaction: whether that has committed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CursorUse(Arc<AtomicBool>);
+
+impl CursorUse {
+    /// Returns whether it is the use in the same transaction.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns whether the transaction has committed, so that a cursor goes on behind what it gave there.
+    pub(crate) fn has_committed(&self) -> bool {
+        // Relaxed: see `commit_cursors`.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl<F> Local<F> {
     pub(crate) fn new(
         database: u64,
@@ -75,6 +95,7 @@ impl<F> Local<F> {
             control: None,
             number,
             steps: 0,
+            cursor_use: None,
             queues: Arc::clone(queues),
             written: Vec::new(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
@@ -85,6 +106,29 @@ impl<F> Local<F> {
             entry: RowBuf::new(),
             keys: Vec::new(),
             found: Vec::new(),
+        }
+    }
+
+    /// Notes that the worker begins a transaction.
+    #[inline(always)]
+    pub(crate) fn begin_transaction(&mut self) {
+        self.steps += 1;
+        if self.cursor_use.is_some() {
+            self.cursor_use = None;
+        }
+    }
+
+    /// Returns what says whether the transaction under way has committed, for a cursor that is used in it.
+    pub(crate) fn cursor_use(&mut self) -> &CursorUse {
+        self.cursor_use.get_or_insert_default()
+    }
+
+    /// Notes that the transaction has committed, or has ended well if it was a snapshot.
+    #[inline(always)]
+    pub(crate) fn commit_cursors(&mut self) {
+        if let Some(cursor_use) = self.cursor_use.take() {
+            // Relaxed: whoever uses the cursor next knows by other means that the transaction has ended.
+            cursor_use.0.store(true, Ordering::Relaxed);
         }
     }
 

@@ -184,7 +184,7 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         // The one before may not have committed.
         local.records.discard();
         local.written.clear();
-        local.steps += 1;
+        local.begin_transaction();
         let generation = local.queues.generation();
         // SAFETY: kept beside `raw`, which is a transaction of the engine; X2 of the index set.
         let pinned = unsafe { Pinned::new() };
@@ -339,6 +339,7 @@ impl<E: Engine> Prepared<'_, E> {
 #[inline(always)]
 fn note_commit<F>(claims: Option<Box<HeldClaims>>, local: &mut Local<F>, generation: Generation) {
     local.records.commit();
+    local.commit_cursors();
     if let Some(claims) = claims {
         claims.end_committed();
     }

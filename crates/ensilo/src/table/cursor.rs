@@ -12,7 +12,8 @@ use ensilo_engine::{Direction, Engine};
 use ensilo_row::KeyBuf;
 
 use self::sealed::ReadAhead;
-use crate::local::TransactionStep;
+use super::ScanRange;
+use crate::local::{CursorUse, TransactionStep};
 use crate::transaction::ReadTransaction;
 use crate::{Result, Silo};
 
@@ -52,11 +53,37 @@ const BATCH_LEN_MAX: usize = 256;
 /// ```
 ///
 /// # Isolation
-/// As that of the scan. Up to 256 rows are read before their turn, and count as read. A cursor that is used in another
-/// transaction goes on there, behind its last row: what belongs together is what one transaction has read.
+/// As that of the scan. Up to 256 rows are read before their turn, and count as read.
+///
+/// A cursor can be used in one transaction after the other: it goes on behind the last row that it gave in those that have committed. What
+/// it gave in one that was undone, by a conflict or an error, it gives again: so a closure that is run again gets the same rows,
+/// unless others have changed them. It belongs to one transaction at a time: in another one, begun while the first is under way or prepared, it gives
+/// the same rows again. What belongs together is what one transaction has read.
+///
+/// ```
+/// # use ensilo::{Database, Row};
+/// # #[derive(Row)] #[row(table = "visit")] struct Visit { #[row(key)] id: u32, is_counted: bool }
+/// # fn main() -> ensilo::Result<()> {
+/// # let db = Database::in_memory()?;
+/// # let visits = db.table::<Visit>()?;
+/// # db.transact(|tx| (0..2500).try_for_each(|id| visits.insert(tx, &Visit { id, is_counted: false }).map(drop)))?;
+/// let mut cursor = visits.scan().cursor();
+/// // A thousand rows in each transaction, beside others that change them.
+/// while db.transact(|tx| {
+///     for _ in 0..1000 {
+///         let Some((id, _)) = cursor.next(tx)? else { return Ok(false) };
+///         visits.update(tx, id, |visit: &mut Visit| visit.is_counted = true)?;
+///     }
+///     Ok(true)
+/// })? {}
+/// # assert_eq!(db.transact(|tx| Ok(visits.scan().rows(tx)?.iter().filter(|visit| visit.is_counted).count()))?, 2500);
+/// # Ok(()) }
+/// ```
 #[must_use = "a cursor reads nothing before it is asked for a row"]
 pub struct Cursor<S: ReadAhead<E>, E: Engine = Silo> {
     scan: S,
+    /// What it comes back to if the transaction that has used it last was undone.
+    last_use: Option<LastUse>,
     /// What was read ahead: rows, and their keys in the order of the scan.
     rows: VecDeque<(KeyBuf, S::Row)>,
     /// When that was read.
@@ -64,9 +91,15 @@ pub struct Cursor<S: ReadAhead<E>, E: Engine = Silo> {
     batch_len: usize,
 }
 
+/// The transaction that has used a cursor last, and what was left of the scan when that began.
+struct LastUse {
+    transaction: CursorUse,
+    range: ScanRange,
+}
+
 impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
     pub(crate) fn new(scan: S) -> Self {
-        Cursor { scan, rows: VecDeque::new(), read_at: None, batch_len: FIRST_BATCH_LEN }
+        Cursor { scan, last_use: None, rows: VecDeque::new(), read_at: None, batch_len: FIRST_BATCH_LEN }
     }
 
     /// Returns the next row, as the scan gives it: with its primary key from a [`Scan`](crate::Scan), an
@@ -77,6 +110,7 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
     /// [`IndexScan`](crate::IndexScan).
     pub fn next<'t>(&mut self, tx: &mut impl ReadTransaction<'t, E>) -> Result<Option<S::Row>> {
         tx.statement(|inner| {
+            self.enter(inner.local.cursor_use());
             let now = inner.local.transaction_step();
             if self.read_at != Some(now) {
                 self.begin_anew();
@@ -100,6 +134,19 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
                 row
             }))
         })
+    }
+
+    /// Begins to be used in a transaction, unless it was used there before: behind what it gave in those that have committed.
+    fn enter(&mut self, current: &CursorUse) {
+        if let Some(last) = &self.last_use {
+            if last.transaction.is(current) {
+                return;
+            }
+            if !last.transaction.has_committed() {
+                self.scan.range().clone_from(&last.range);
+            }
+        }
+        self.last_use = Some(LastUse { transaction: current.clone(), range: self.scan.range().clone() });
     }
 
     /// Gives up what was read ahead.

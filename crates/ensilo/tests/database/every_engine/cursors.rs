@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ensilo::{Result, Text, Value};
+use ensilo::{Error, Result, Text, Value};
 
-use super::{Account, Balance, Table, Transaction, Visits, account, quick, with_accounts};
+use super::{Account, Balance, Table, Transaction, Visits, account, interfere, quick, with_accounts};
 
 /// More rows than are read at once.
 const ROWS: u32 = 700;
@@ -137,7 +137,9 @@ fn a_cursor_that_another_transaction_uses_reads_anew() {
     .unwrap();
     session.begin().unwrap();
     assert_eq!(cursor.next(&mut session).unwrap(), Some((3, Account { visits: 8, ..account(3) })));
+    // It is undone, and the row comes again.
     drop(session);
+    assert_eq!(db.transact(|tx| cursor.next(tx)).unwrap(), Some((3, Account { visits: 8, ..account(3) })));
     assert_eq!(db.transact(|tx| cursor.next(tx)).unwrap(), Some((4, account(4))));
 }
 
@@ -225,5 +227,68 @@ fn a_cursor_is_right_whatever_is_written_in_between() {
             Ok(())
         })
         .unwrap();
+    }
+}
+
+#[test]
+fn a_cursor_gives_again_what_it_gave_in_a_transaction_that_was_undone() {
+    let (db, accounts) = with_accounts(ROWS);
+    let mut cursor = accounts.scan().cursor();
+    let mut seen = Vec::new();
+    let mut attempts = 0;
+    loop {
+        let batch = db.transact(|tx| {
+            attempts += 1;
+            if attempts % 4 == 1 {
+                interfere(&db, &accounts, tx)?;
+            }
+            let mut batch = Vec::new();
+            while batch.len() < 100
+                && let Some((id, _)) = cursor.next(tx)?
+            {
+                batch.push(id);
+                accounts.update(tx, id, |columns: &mut Visits| columns.visits += 1)?;
+            }
+            // Every other attempt meets a conflict, or is undone by an error of its own: then the next one is another request.
+            if attempts % 4 == 3 { Err(Error::rollback("no")) } else { Ok(batch) }
+        });
+        match batch {
+            Ok(batch) if batch.is_empty() => break,
+            Ok(batch) => seen.extend(batch),
+            Err(error) => assert!(error.to_string().contains("no"), "{error}"),
+        }
+    }
+    assert_eq!(seen, (0..ROWS).collect::<Vec<_>>());
+    assert!(attempts > ROWS / 100 + 1, "some were undone");
+    let visits = db.transact(|tx| accounts.scan().rows(tx)).unwrap();
+    assert!(visits[1..].iter().all(|row| row.visits == 1));
+}
+
+#[test]
+fn a_cursor_goes_on_from_one_read_to_the_next() {
+    let (db, accounts) = with_accounts(ROWS);
+    for by_snapshot in [false, true] {
+        let mut cursor = accounts.scan().cursor();
+        let mut count = 0;
+        loop {
+            let batch = |found: &mut u32, row: Option<_>| {
+                *found += u32::from(row.is_some());
+                row.is_some()
+            };
+            let mut found = 0;
+            let is_more = if by_snapshot {
+                db.read_stale(|tx| Ok((0..100).all(|_| batch(&mut found, cursor.next(tx).unwrap()))))
+            } else {
+                db.read(|tx| {
+                    found = 0;
+                    Ok((0..100).all(|_| batch(&mut found, cursor.next(tx).unwrap())))
+                })
+            };
+            count += found;
+            if !is_more.unwrap() {
+                break;
+            }
+        }
+        assert!(count == ROWS || by_snapshot && count == 0, "{count}");
     }
 }
