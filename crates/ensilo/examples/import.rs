@@ -1,12 +1,13 @@
-//! An import of many rows, aggregates over them, an index that is made afterwards, and a later change of what a row is: the
-//! rows are copied into a table of another type while others may use both.
+//! An import of many rows, aggregates over them, an index that is made afterwards, and a later change of what a row is: a wider
+//! column and a new one, which is there at once, and gets its values afterwards.
 //!
 //! `cargo run --release -p ensilo --example import -- 1000000`: so many rows
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Instant;
 
-use ensilo::{Columns, Database, Durability, Order, Row, Table, Text, Timestamp};
+use ensilo::{ColumnType, Columns, Database, Durability, Order, Row, SchemaChange, Table, Text, Timestamp};
 
 /// A measurement, as it was recorded at first.
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -26,15 +27,21 @@ struct Temperature {
     temperature: i32,
 }
 
-/// The same with a quality, and a wider number.
+/// A measurement of a later version, with a wider number and a quality.
 #[derive(Clone, Debug, PartialEq, Row)]
-#[row(table = "measurement_2", index(name = "by_quality", columns(quality)))]
+#[row(table = "measurement", index(name = "by_quality", columns(quality)))]
 struct Rated {
     #[row(key)]
     station: u16,
     #[row(key)]
     at: Timestamp,
     temperature: i64,
+    quality: Text<8>,
+}
+
+#[derive(Columns)]
+#[columns(of = Rated)]
+struct Quality {
     quality: Text<8>,
 }
 
@@ -81,25 +88,35 @@ fn aggregates(db: &Database, table: &Table<Measurement>) -> ensilo::Result<BTree
     })
 }
 
-/// Copies the rows into the table of the new type, some thousand at a time, and takes each away from the old one in the same
-/// transaction: at every moment a row is in one of the two. After a crash it goes on where it was.
-fn change_type(db: &Database, from: &Table<Measurement>, to: &Table<Rated>) -> ensilo::Result<u64> {
-    let mut moved = 0;
+/// What has changed since the first version.
+fn changes() -> [SchemaChange; 1] {
+    [SchemaChange::new().widen("temperature", ColumnType::I64).add(
+        "quality",
+        ColumnType::FixedText { len_max: 8 },
+        "good",
+    )]
+}
+
+/// Looks at all rows, some thousand in each transaction, and writes down which are poor. Others may use the table meanwhile.
+fn rate(db: &Database, table: &Table<Rated>) -> ensilo::Result<u64> {
+    let mut last = None;
+    let mut poor = 0;
     loop {
-        let count = db.request().durability(Durability::Visible).transact(|tx| {
-            let mut cursor = from.scan().limit(BATCH as usize).cursor();
-            let mut rows = Vec::new();
-            while let Some((_, Measurement { station, at, temperature })) = cursor.next(tx)? {
-                let quality = Text::truncated(if temperature % 7 == 0 { "poor" } else { "good" });
-                rows.push(Rated { station, at, temperature: i64::from(temperature), quality });
+        let after = (last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let (looked_at, found) = db.request().durability(Durability::Visible).transact(|tx| {
+            let rows = table.range(after).limit(BATCH as usize).collect(tx)?;
+            let mut found = 0;
+            for (key, _) in rows.iter().filter(|(_, row)| row.temperature % 7 == 0) {
+                table.update(tx, *key, |row: &mut Quality| row.quality = Text::truncated("poor"))?;
+                found += 1;
             }
-            to.insert_many(tx, &rows)?;
-            from.scan().limit(BATCH as usize).delete(tx)
+            Ok((rows.last().map(|(key, _)| *key), found))
         })?;
-        moved += count as u64;
-        if count == 0 {
-            return Ok(moved);
+        poor += found;
+        if looked_at.is_none() {
+            return Ok(poor);
         }
+        last = looked_at;
     }
 }
 
@@ -127,12 +144,13 @@ fn main() -> ensilo::Result<()> {
     let hottest = table.index::<std::cmp::Reverse<i32>>("by_temperature")?;
     let hottest = db.read(|tx| hottest.scan().limit(3).rows(tx))?;
     assert!(hottest.is_sorted_by(|one, next| one.temperature >= next.temperature));
-    let rated = db.table::<Rated>()?;
-    let moved = timed("another type", rows, || change_type(&db, &table, &rated))?;
-    db.drop_table(table.name())?;
-    let poor = rated.index::<Text<8>>("by_quality")?;
-    let (count, poor) = db.read(|tx| Ok((rated.scan().count(tx)?, poor.equal("poor").count(tx)?)))?;
-    assert_eq!((moved, count as u64), (rows, rows));
+    // A column in an index keeps its type.
+    db.drop_index("measurement", "by_temperature")?;
+    let rated = timed("another type", rows, || db.table_with_changes::<Rated>(&changes()))?;
+    let poor = timed("the quality of each", rows, || rate(&db, &rated))?;
+    let by_quality = rated.index::<Text<8>>("by_quality")?;
+    let (count, found) = db.read(|tx| Ok((rated.scan().count(tx)?, by_quality.equal("poor").count(tx)?)))?;
+    assert_eq!((count as u64, found as u64), (rows, poor));
     println!("{count} rows, {poor} of them of poor quality");
     db.close()
 }

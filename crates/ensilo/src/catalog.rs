@@ -13,6 +13,7 @@
 
 mod build_index;
 mod change;
+mod change_schema;
 pub(crate) mod dropped;
 pub(crate) mod index_core;
 pub(crate) mod index_set;

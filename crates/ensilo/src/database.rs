@@ -324,7 +324,14 @@ impl<E: Engine> Database<E> {
 
     fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
         self.check_open()?;
-        self.shared.catalog.table(name)
+        loop {
+            let table = self.shared.catalog.table(name)?;
+            if !table.is_changed() {
+                return Ok(table);
+            }
+            // It is being changed, for a moment: the one who does it has the catalog.
+            drop(self.shared.catalog.change());
+        }
     }
 
     fn check_open(&self) -> Result<()> {

@@ -70,7 +70,7 @@ impl<E: Engine> DynamicTable<E> {
         &self.core.name
     }
 
-    /// Returns the table's columns and primary key, and the indexes that it was created with.
+    /// Returns the table's columns and primary key, and the indexes that it was created, or changed, with.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.core.schema
@@ -213,7 +213,7 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| {
             let found = self.find_existing(inner, &key)?;
             inner.load_to_write(&self.core)?;
-            maintain::copy_row(inner, found)?;
+            maintain::copy_row(inner, &self.core, found)?;
             let local = &mut *inner.local;
             let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
             updated.map_err(|error| self.refused(error))?;
@@ -275,7 +275,7 @@ impl<E: Engine> DynamicTable<E> {
     ) -> Result<()> {
         inner.load_to_write(&self.core)?;
         let indexes = self.core.indexes.load(inner.pinned);
-        maintain::copy_row(inner, found)?;
+        maintain::copy_row(inner, &self.core, found)?;
         maintain::replace_row(inner, &self.core, indexes, key, found)
     }
 

@@ -72,6 +72,9 @@ pub enum Error {
     /// No such table, or the table was dropped while a handle to it was still held. A transaction under way
     /// that has used the table was undone. Remedy: create or open it.
     UnknownTable(Name),
+    /// The columns of the table were changed since this handle to it, or to one of its indexes, was made, or are being changed. A
+    /// transaction under way can go on without the table. Remedy: open the table again, by the row type that it has now.
+    TableChanged(Name),
     /// The table has no index of that name, or it was dropped. Remedy:
     /// [`Database::create_index`](crate::Database::create_index).
     UnknownIndex(Name),
@@ -97,8 +100,8 @@ pub enum Error {
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
     /// The static row type and the stored table differ; the text says in what, and what to write. Remedy: for an
-    /// index that the table does not have, [`Database::create_index`](crate::Database::create_index). The columns of
-    /// a table stay as they were created: use the row type of then, or copy the rows into a new table.
+    /// index that the table does not have, [`Database::create_index`](crate::Database::create_index). For other columns,
+    /// [`Database::table_with_changes`](crate::Database::table_with_changes) changes the table.
     SchemaMismatch(SchemaMismatch),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
@@ -285,6 +288,9 @@ impl fmt::Display for Error {
             }
             Error::RowUnreadable(abort) => write!(f, "{abort}; {UNREADABLE_ROW}"),
             Error::UnknownTable(name) => write!(f, "no table named {name}"),
+            Error::TableChanged(name) => {
+                write!(f, "the columns of table {name} were changed since this handle was made; open it again")
+            }
             Error::UnknownIndex(name) => write!(f, "no index named {name}"),
             Error::UnknownColumn(name) => write!(f, "no column named {name}"),
             Error::TableExists(name) => write!(f, "a table named {name} exists"),

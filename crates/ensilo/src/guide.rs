@@ -4,11 +4,12 @@
 //! 2. [Modelling keys and indexes](modelling)
 //! 3. [Transactions, and what closures may do](transactions)
 //! 4. [Durability: what survives what](durability)
-//! 5. [Queues and counters](queues_and_counters)
-//! 6. [Async services](async_services)
-//! 7. [Limits](limits)
-//! 8. [Operations: backup, restore, and what errors ask for](operations)
-//! 9. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
+//! 5. [Schema change](schema_change)
+//! 6. [Queues and counters](queues_and_counters)
+//! 7. [Async services](async_services)
+//! 8. [Limits](limits)
+//! 9. [Operations: backup, restore, and what errors ask for](operations)
+//! 10. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
 
 #[doc = include_str!("../guide/first-steps.md")]
 pub mod first_steps {}
@@ -21,6 +22,9 @@ pub mod transactions {}
 
 #[doc = include_str!("../guide/durability.md")]
 pub mod durability {}
+
+#[doc = include_str!("../guide/schema-change.md")]
+pub mod schema_change {}
 
 #[doc = include_str!("../guide/queues-and-counters.md")]
 pub mod queues_and_counters {}

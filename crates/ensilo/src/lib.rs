@@ -199,6 +199,7 @@ mod maintain;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod mutex;
+mod older_rows;
 mod options;
 mod outcome;
 mod own_error;
@@ -258,7 +259,8 @@ pub mod row {
         AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
         KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, KeyedRow, Malformed,
         NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema,
-        SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value, WordSlice, Words,
+        SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text, TextError, Timestamp, TimestampError,
+        Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{
@@ -287,7 +289,7 @@ pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     AsKey, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId,
-    Schema, SchemaBuilder, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
+    Schema, SchemaBuilder, SchemaChange, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
 };
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};

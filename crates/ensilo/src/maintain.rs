@@ -127,7 +127,7 @@ fn delete_entries<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
-    copy_row(inner, found)?;
+    copy_row(inner, table, found)?;
     let indexes = &table.indexes.load(inner.pinned).indexes;
     let mut entry_key = KeyBuf::new();
     for index in indexes {
@@ -138,10 +138,14 @@ fn delete_entries<Raw: Write>(
 }
 
 /// Copies the row as this transaction sees it to the scratch `local.before`.
-pub(crate) fn copy_row<Raw: Read>(inner: &mut Inner<'_, Raw>, found: Raw::Found) -> Result<()> {
+pub(crate) fn copy_row<Raw: Read>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    found: Raw::Found,
+) -> Result<()> {
     let before = &mut inner.local.before;
     let _engine = region::enter(Region::Engine);
-    let copied = inner.raw.read(found, |row| before.set_words(&RowWords(row)));
+    let copied = inner.raw.read(found, |row| table.in_schema(row, |row| before.set_words(&RowWords(row))));
     copied.map_err(|abort| inner.lost(abort))
 }
 

@@ -36,7 +36,8 @@ use crate::{Abort, Error, Result};
 /// transaction open, and be held across an `.await`. Without an open transaction it takes less than a
 /// kilobyte and holds back nothing. An open transaction holds back no commit, epoch, snapshot or checkpoint
 /// of others. But memory that others free is not used again until it ends, and
-/// [`Database::create_index`](crate::Database::create_index) waits for it.
+/// [`Database::create_index`](crate::Database::create_index) and
+/// [`Database::change_table`](crate::Database::change_table) wait for it.
 ///
 /// The statements of tables take a session with an open transaction like any transaction, so that one
 /// `fn(&mut Transaction<'_>)` serves [`Session::with`], [`Session::transact`] and

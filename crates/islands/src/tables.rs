@@ -1,7 +1,8 @@
 //! Typed tables over several instances, behind one handle.
 //!
 //! Each instance runs a [`TableProgram`]. A table has its rows at the instances that its [`Partitioning`] says; the [`IslandDatabase`] sends each
-//! statement to where its row is, and ends transactions by a commit at one instance, or by two-phase commit.
+//! statement to where its row is, and ends transactions by a commit at one instance, or by two-phase commit. The columns of a table over
+//! instances stay as they were created: other ones are those of another table.
 
 mod database;
 mod error;

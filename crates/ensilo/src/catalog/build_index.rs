@@ -23,7 +23,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use ensilo_engine::{Direction, Engine, Failpoint, TransactionOf, Write};
-use ensilo_row::{IndexSchema, KeyBuf};
+use ensilo_row::{IndexSchema, KeyBuf, ROW_LEN_MAX};
 
 use super::index_core::{IndexCore, check_key_len};
 use super::table_core::TableCore;
@@ -117,9 +117,15 @@ fn fill_batch<E: Engine>(
     E::reached(Failpoint::IndexRowsRead);
     let mut entry_key = KeyBuf::new();
     for (key, found) in &rows {
-        copy_row(inner, *found)?;
+        copy_row(inner, table, *found)?;
         if !TransactionOf::<'_, E>::IS_SERIALIZABLE {
-            inner.raw.patch(*found, &[]).map_err(|abort| inner.lost(abort))?;
+            // As a whole: O2 of `older_rows`.
+            let before = &inner.local.before;
+            if before.len_bytes() > ROW_LEN_MAX {
+                return Err(table.row_too_large(before.len_bytes()));
+            }
+            let written = inner.raw.put(*found, before.words(), before.len_bytes());
+            written.map_err(|abort| inner.lost(abort))?;
         }
         stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
         add_entry(inner, table, index, key, &entry_key)?;

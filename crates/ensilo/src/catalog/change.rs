@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ensilo_engine::{Engine, Failpoint, Store, TableId};
-use ensilo_row::{IndexSchema, Schema};
+use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
@@ -11,6 +11,7 @@ use super::table_core::TableCore;
 use super::{Changes, SYSTEM_PREFIX, StoreKind};
 use crate::durability::Durability;
 use crate::error::Name;
+use crate::outcome::Outcome;
 use crate::shared::DatabaseShared;
 use crate::transaction::Transaction;
 use crate::{Error, Result, attempt, worker};
@@ -47,7 +48,13 @@ impl<E: Engine> DatabaseShared<E> {
     ) -> Result<Arc<TableCore<E::Store>>> {
         let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
-        let table = TableCore::new(self.id(), schema.name().into(), schema, store, &self.catalog.queues);
+        let table = TableCore::new(
+            self.id(),
+            schema.name().into(),
+            (schema, SchemaHistory::default()),
+            store,
+            &self.catalog.queues,
+        );
         let mut indexes = Vec::new();
         for (number, schema) in table.schema.indexes().iter().enumerate() {
             let store = self.new_store(changes, StoreKind::Index)?;
@@ -192,12 +199,13 @@ impl<E: Engine> DatabaseShared<E> {
         worker::check_outside_transactions(self.id())
     }
 
-    /// Changes the system tables.
+    /// Changes the system tables, and waits until that is stored: what nobody could open again must not be acknowledged.
     fn change_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Result<()> {
-        // What nobody could open again must not be acknowledged.
-        self.answer(
-            attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), body),
-            Durability::Stored,
-        )
+        self.answer(self.commit_rows(body), Durability::Stored)
+    }
+
+    /// Changes the system tables.
+    pub(super) fn commit_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Outcome<()> {
+        attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), body)
     }
 }

@@ -15,6 +15,9 @@ use crate::{Error, Result};
 /// What `accepts` holds once the table or index was dropped: the id of no database.
 pub(super) const DROPPED: u64 = 0;
 
+/// What `accepts` holds once the schema of the table was changed: the id of no database either.
+pub(super) const CHANGED: u64 = u64::MAX;
+
 /// What an index's `ready_from` holds while no transaction may read it: epochs that none shows.
 ///
 /// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be
@@ -69,6 +72,14 @@ impl<S: Store> IndexCore<S> {
         }
     }
 
+    /// Returns the index as it is after a change of its table's schema, with the same entries.
+    pub(super) fn changed(&self, database: u64, schema: IndexSchema, declared: Option<usize>) -> Self {
+        let changed = Self::new(database, schema, Arc::clone(&self.store), declared);
+        // Acquire: [index-ready]. Who gets the new one sees what the old one has seen.
+        changed.mark_ready(self.ready_from.load(Ordering::Acquire));
+        changed
+    }
+
     /// Checks whether a transaction of this worker that shows `epoch_shown` may read the index, which is one
     /// of `table`.
     ///
@@ -78,7 +89,7 @@ impl<S: Store> IndexCore<S> {
     #[inline]
     pub(crate) fn check<F>(&self, table: &Arc<str>, local: &Local<F>, epoch_shown: u64) -> Result<()> {
         if self.accepts.load(Ordering::Relaxed) != local.database {
-            return Err(Error::UnknownIndex(Name::new(&*self.name)));
+            return Err(self.unknown(table));
         }
         // Acquire: [index-ready] a transaction that may read the index sees all of its entries.
         match self.ready_from.load(Ordering::Acquire) {
@@ -134,6 +145,24 @@ impl<S: Store> IndexCore<S> {
 
     pub(crate) fn mark_dropped(&self) {
         self.accepts.store(DROPPED, Ordering::Relaxed);
+    }
+
+    /// Refuses the index to the handles that there are: the schema of its table is about to change.
+    pub(super) fn mark_changed(&self) {
+        self.accepts.store(CHANGED, Ordering::Relaxed);
+    }
+
+    /// Takes [`mark_changed`](Self::mark_changed) back.
+    pub(super) fn mark_unchanged(&self, database: u64) {
+        self.accepts.store(database, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn unknown(&self, table: &Arc<str>) -> Error {
+        match self.accepts.load(Ordering::Relaxed) {
+            CHANGED => Error::TableChanged(Name::new(&**table)),
+            _ => Error::UnknownIndex(Name::new(&*self.name)),
+        }
     }
 }
 

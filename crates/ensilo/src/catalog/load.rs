@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ensilo_engine::{Direction, Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
-use ensilo_row::{PrimaryKey, RowId, Schema, Value, WordSlice};
+use ensilo_row::{PrimaryKey, RowId, Schema, SchemaHistory, Value, WordSlice};
 
 use super::Changes;
 use super::index_core::IndexCore;
@@ -30,6 +30,7 @@ type IndexRowsByTable = HashMap<TableId, Vec<IndexRow>>;
 struct TableRow {
     store: TableId,
     schema: Schema,
+    history: SchemaHistory,
 }
 
 /// A row of `ensilo.indexes`.
@@ -58,7 +59,13 @@ impl<E: Engine> DatabaseShared<E> {
             let store = existing_or_new(&*self.engine, &stores, row.store)?;
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
-            let table = TableCore::new(self.id(), Arc::clone(&name), row.schema, store, &self.catalog.queues);
+            let table = TableCore::new(
+                self.id(),
+                Arc::clone(&name),
+                (row.schema, row.history),
+                store,
+                &self.catalog.queues,
+            );
             let table = Arc::new(table);
             if let Some(loads) = loads.as_deref_mut() {
                 loads.add(&table);
@@ -125,8 +132,8 @@ impl<E: Engine> DatabaseShared<E> {
             let [Value::Unsigned(store), Value::Text(name), Value::Bytes(schema)] = &row[..] else {
                 return Err(damaged("ensilo.tables"));
             };
-            let schema = Schema::decode(schema).map_err(|_| damaged(name))?;
-            table_rows.push(TableRow { store: id_of(*store)?, schema });
+            let (schema, history) = SchemaHistory::decode(schema).map_err(|_| damaged(name))?;
+            table_rows.push(TableRow { store: id_of(*store)?, schema, history });
         }
         for row in rows_of(&*self.engine, indexes) {
             let [Value::Unsigned(table), Value::Unsigned(store), Value::Text(name), Value::Bytes(definition)] =

@@ -11,7 +11,7 @@ use std::thread;
 
 use ensilo_engine::{Engine, KeyRange, Store, StoredRow};
 use ensilo_epoch::{Epoch, Participant};
-use ensilo_row::{KeyBuf, RowBuf, WordSlice};
+use ensilo_row::{KeyBuf, RowBuf};
 
 use super::SYSTEM_PREFIX;
 use super::index_core::{IndexCore, check_key_len};
@@ -175,13 +175,16 @@ struct EntryMaker<'m, E: Engine> {
     engine: &'m E,
     participant: &'m Participant,
     table: &'m TableCore<E::Store>,
+    /// Room for a row of an older schema as one of that which the table has.
+    converted: RowBuf,
     entry: RowBuf,
     entry_key: KeyBuf,
 }
 
 impl<'m, E: Engine> EntryMaker<'m, E> {
     fn new(engine: &'m E, participant: &'m Participant, table: &'m TableCore<E::Store>) -> Self {
-        EntryMaker { engine, participant, table, entry: RowBuf::new(), entry_key: KeyBuf::new() }
+        let (converted, entry) = (RowBuf::new(), RowBuf::new());
+        EntryMaker { engine, participant, table, converted, entry, entry_key: KeyBuf::new() }
     }
 
     /// Adds the entry of a row, and says whether it did. When the entry cannot be, the index is broken, and
@@ -194,8 +197,8 @@ impl<'m, E: Engine> EntryMaker<'m, E> {
         if !index.is_kept() {
             return Ok(false);
         }
-        let EntryMaker { engine, participant, table, entry, entry_key } = self;
-        let words = WordSlice::new(row.words, row.len_bytes);
+        let EntryMaker { engine, participant, table, converted, entry, entry_key } = self;
+        let words = table.stored_in_schema(row, converted);
         stored_index_key(table, index, &key_of_bytes(row.key), &words, entry_key);
         entry.set_bytes(row.key);
         if check_key_len(&index.name, entry_key).is_err() {

@@ -3,7 +3,7 @@
 //! # Layout
 //! | table | key | columns |
 //! |---|---|---|
-//! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created with |
+//! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created or changed, with those before ([`SchemaHistory`]) |
 //! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ensilo_engine::{Engine, Store, TableId};
 use ensilo_log::DEFINITION_TABLES;
-use ensilo_row::{ColumnType, Order, Schema, SchemaError, Value};
+use ensilo_row::{ColumnType, Order, Schema, SchemaError, SchemaHistory, Value};
 
 use super::index_core::IndexCore;
 use super::table_core::{TableCore, new_store};
@@ -78,11 +78,20 @@ impl<E: Engine> SystemTables<E> {
         table: &TableCore<E::Store>,
         indexes: &[Arc<IndexCore<E::Store>>],
     ) -> Result<()> {
-        let mut schema = Vec::new();
-        table.schema.encode(&mut schema);
-        let row = [table.store.id().0.into(), (*table.name).into(), schema.into()];
-        DynamicTable::<E>::new(Arc::clone(&self.tables)).insert(tx, &row)?;
+        DynamicTable::<E>::new(Arc::clone(&self.tables)).insert(tx, &row_of(table))?;
         indexes.iter().try_for_each(|index| self.insert_index(tx, table, index))
+    }
+
+    /// Replaces the rows of a table whose schema was changed, and of its indexes.
+    pub(super) fn replace_table(
+        &self,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        indexes: &[Arc<IndexCore<E::Store>>],
+    ) -> Result<()> {
+        DynamicTable::<E>::new(Arc::clone(&self.tables)).replace(tx, &row_of(table))?;
+        let rows = DynamicTable::<E>::new(Arc::clone(&self.indexes));
+        indexes.iter().try_for_each(|index| rows.replace(tx, &row_of_index(table, index)?))
     }
 
     /// Adds the row of a new index.
@@ -92,11 +101,7 @@ impl<E: Engine> SystemTables<E> {
         table: &TableCore<E::Store>,
         index: &IndexCore<E::Store>,
     ) -> Result<()> {
-        let mut definition = Vec::new();
-        alone(table, index).map_err(Error::from_schema)?.encode(&mut definition);
-        let row =
-            [table.store.id().0.into(), index.store.id().0.into(), (*index.name).into(), definition.into()];
-        DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row).map(|_| ())
+        DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row_of_index(table, index)?).map(|_| ())
     }
 
     /// Deletes the rows of a table and of its indexes.
@@ -125,6 +130,20 @@ impl<E: Engine> SystemTables<E> {
     }
 }
 
+/// Returns the row of a table.
+fn row_of<S: Store>(table: &TableCore<S>) -> [Value; 3] {
+    let mut schema = Vec::new();
+    table.history().encode(&table.schema, &mut schema);
+    [table.store.id().0.into(), (*table.name).into(), schema.into()]
+}
+
+/// Returns the row of an index.
+fn row_of_index<S: Store>(table: &TableCore<S>, index: &IndexCore<S>) -> Result<[Value; 4]> {
+    let mut definition = Vec::new();
+    alone(table, index).map_err(Error::from_schema)?.encode(&mut definition);
+    Ok([table.store.id().0.into(), index.store.id().0.into(), (*index.name).into(), definition.into()])
+}
+
 /// Returns the table's schema with this one index.
 fn alone<S: Store>(table: &TableCore<S>, index: &IndexCore<S>) -> Result<Schema, SchemaError> {
     let names: Vec<_> = table.schema.indexes().iter().map(|index| index.name().to_owned()).collect();
@@ -140,5 +159,11 @@ fn system_table<E: Engine>(
 ) -> Result<Arc<TableCore<E::Store>>> {
     let schema = schema.map_err(Error::from_schema)?;
     let name: Arc<str> = schema.name().into();
-    Ok(Arc::new(TableCore::new(database, name, schema, new_store(engine, id)?, queues)))
+    Ok(Arc::new(TableCore::new(
+        database,
+        name,
+        (schema, SchemaHistory::default()),
+        new_store(engine, id)?,
+        queues,
+    )))
 }

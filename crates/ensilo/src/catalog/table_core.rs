@@ -3,22 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_engine::{Engine, NewStoreError, Store, TableId};
-use ensilo_row::{ROW_LEN_MAX, Schema};
+use ensilo_engine::{Engine, NewStoreError, RowRef, Store, StoredRow, TableId};
+use ensilo_row::{ROW_LEN_MAX, RowBuf, Schema, SchemaHistory, WordSlice};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
-use super::index_core::{DROPPED, IndexCore, IndexState};
+use super::index_core::{CHANGED, DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
+use crate::older_rows::{ConvertedRow, OlderRows};
 use crate::queue::{Queues, TableQueue};
 use crate::{Error, Result};
 
 /// A table.
 pub(crate) struct TableCore<S> {
-    /// The id of the database that the table belongs to; 0 once it was dropped.
+    /// The id of the database that the table belongs to; [`DROPPED`], or [`CHANGED`] if handles are of an older schema.
     accepts: AtomicU64,
     pub(crate) store: Arc<S>,
     /// The secondary indexes that writers keep.
@@ -26,9 +27,11 @@ pub(crate) struct TableCore<S> {
     /// Until all of its rows are in memory.
     pub(crate) load: LoadCell<S>,
     pub(crate) name: Arc<str>,
-    /// As it was created: indexes that were made later are not in it, and some that are may have been
+    /// As it was created or changed: indexes that were made since are not in it, and some that are may have been
     /// dropped.
     pub(crate) schema: Arc<Schema>,
+    /// If the schema was changed.
+    pub(crate) older: Option<Box<OlderRows>>,
     pub(crate) queue: Arc<TableQueue>,
     pub(crate) queues: Arc<Queues>,
 }
@@ -37,17 +40,19 @@ impl<S: Store> TableCore<S> {
     pub(crate) fn new(
         database: u64,
         name: Arc<str>,
-        schema: Schema,
+        (schema, history): (Schema, SchemaHistory),
         store: Arc<S>,
         queues: &Arc<Queues>,
     ) -> Self {
+        let schema = Arc::new(schema);
         TableCore {
             accepts: AtomicU64::new(database),
             store,
             indexes: IndexSetCell::default(),
             load: LoadCell::default(),
             name,
-            schema: Arc::new(schema),
+            older: OlderRows::new(&schema, history),
+            schema,
             queue: Arc::default(),
             queues: Arc::clone(queues),
         }
@@ -71,15 +76,64 @@ impl<S: Store> TableCore<S> {
         self.accepts.load(Ordering::Relaxed) == DROPPED
     }
 
+    /// Returns the table as it is after a change of its schema, with the same rows and without indexes.
+    pub(super) fn changed(&self, database: u64, schema: Schema, history: SchemaHistory) -> Self {
+        let store = Arc::clone(&self.store);
+        let changed = Self::new(database, Arc::clone(&self.name), (schema, history), store, &self.queues);
+        TableCore { queue: Arc::clone(&self.queue), ..changed }
+    }
+
+    /// Returns the schemas that the table had before.
+    pub(super) fn history(&self) -> SchemaHistory {
+        self.older.as_ref().map(|older| older.history.clone()).unwrap_or_default()
+    }
+
+    /// Hands `decode` a row of the table as one of the schema as it is.
+    #[inline(always)]
+    pub(crate) fn in_schema<R>(&self, row: RowRef<'_>, decode: impl FnOnce(RowRef<'_>) -> R) -> R {
+        let converted = self.older.as_ref().and_then(|older| older.convert(row));
+        decode(converted.as_ref().map_or(row, ConvertedRow::row))
+    }
+
+    /// Returns a stored row of the table as one of the schema as it is, for which `converted` is the room.
+    pub(crate) fn stored_in_schema<'r>(
+        &self,
+        row: &StoredRow<'r>,
+        converted: &'r mut RowBuf,
+    ) -> WordSlice<'r> {
+        let words = WordSlice::new(row.words, row.len_bytes);
+        match &self.older {
+            Some(older) if older.convert_stored(row.tid.epoch(), &words, converted) => {
+                WordSlice::new(converted.words(), converted.len_bytes())
+            }
+            _ => words,
+        }
+    }
+
+    /// Refuses the table to the handles that there are: its schema is about to change.
+    pub(super) fn mark_changed(&self) {
+        self.accepts.store(CHANGED, Ordering::Relaxed);
+    }
+
+    /// Takes [`mark_changed`](Self::mark_changed) back.
+    pub(super) fn mark_unchanged(&self, database: u64) {
+        self.accepts.store(database, Ordering::Relaxed);
+    }
+
     /// Refuses the table to all statements that begin from now on.
     pub(crate) fn mark_dropped(&self) {
         self.accepts.store(DROPPED, Ordering::Relaxed);
     }
 
+    /// Returns whether handles to the table are refused, because its schema was changed or is being changed.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.accepts.load(Ordering::Relaxed) == CHANGED
+    }
+
     /// # Errors
-    /// [`Error::UnknownTable`] when the table was dropped.
+    /// [`Error::UnknownTable`] when the table was dropped, [`Error::TableChanged`].
     pub(crate) fn check_exists(&self) -> Result<()> {
-        if self.is_dropped() { Err(self.unknown()) } else { Ok(()) }
+        if self.is_dropped() || self.is_changed() { Err(self.unknown()) } else { Ok(()) }
     }
 
     /// Returns the index of this name, also one that is being built or is broken.
@@ -95,6 +149,9 @@ impl<S: Store> TableCore<S> {
     fn unknown(&self) -> Error {
         if self.is_dropped() {
             return Error::UnknownTable(Name::new(&*self.name));
+        }
+        if self.is_changed() {
+            return Error::TableChanged(Name::new(&*self.name));
         }
         Error::UnknownTable(Name::new(format!("{} in this transaction's database", self.name)))
     }

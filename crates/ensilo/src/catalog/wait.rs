@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{Ordering, fence};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_engine::Engine;
+use ensilo_epoch::Epoch;
 
 use crate::{Error, Result};
 
@@ -21,6 +22,18 @@ const WAIT_MAX: Duration = Duration::from_millis(10);
 /// # Errors
 /// [`Error::Closed`] when `is_closed` says so meanwhile.
 pub(super) fn for_older_transactions<E: Engine>(engine: &E, is_closed: impl Fn() -> bool) -> Result<()> {
+    for_older_transactions_until(engine, is_closed, None).map(drop)
+}
+
+/// Like [`for_older_transactions`]; returns `false` if some are under way at the deadline.
+///
+/// # Errors
+/// [`Error::Closed`] when `is_closed` says so meanwhile.
+pub(super) fn for_older_transactions_until<E: Engine>(
+    engine: &E,
+    is_closed: impl Fn() -> bool,
+    deadline: Option<Instant>,
+) -> Result<bool> {
     let epochs = engine.epochs();
     // What was published must be visible before the epoch is read (a store, then a load).
     fence(Ordering::SeqCst);
@@ -33,13 +46,36 @@ pub(super) fn for_older_transactions<E: Engine>(engine: &E, is_closed: impl Fn()
         epochs.advance();
         // In this order: a transaction is registered as prepared before its pin ends.
         if epochs.memory_horizon() > now && !engine.has_prepared_begun_by(now) {
-            return Ok(());
+            return Ok(true);
         }
         if is_closed() {
             return Err(Error::Closed);
         }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Ok(false);
+        }
         thread::sleep(wait);
         wait = (wait * 2).min(WAIT_MAX);
+    }
+}
+
+/// Returns an epoch that has begun, and in which no transaction has committed before the call.
+///
+/// # Errors
+/// [`Error::Closed`] when `is_closed` says so meanwhile.
+pub(super) fn for_next_epoch<E: Engine>(engine: &E, is_closed: impl Fn() -> bool) -> Result<Epoch> {
+    let epochs = engine.epochs();
+    let before = epochs.global_epoch();
+    loop {
+        epochs.advance();
+        let now = epochs.global_epoch();
+        if now > before {
+            return Ok(now);
+        }
+        if is_closed() {
+            return Err(Error::Closed);
+        }
+        thread::sleep(FIRST_WAIT);
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use ensilo_engine::Store;
-use ensilo_row::{Column, ColumnType, IndexSchema, Order, PartSchema, PrimaryKey, Schema};
+use ensilo_row::{
+    Column, ColumnType, IndexSchema, Order, PartSchema, PrimaryKey, Schema, SchemaChange, SchemaError,
+};
 
 use crate::catalog::table_core::TableCore;
 use crate::error::SchemaMismatch;
@@ -15,11 +17,57 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::SchemaMismatch`], with all differences.
 pub(super) fn check_schema<S: Store>(table: &TableCore<S>, wanted: &Schema) -> Result<()> {
-    let differences = differences(&table.current_schema(), wanted);
-    if differences.is_empty() {
-        return Ok(());
+    let stored = table.current_schema();
+    if differences(&stored, wanted).is_empty() { Ok(()) } else { Err(schema_mismatch(&stored, wanted)) }
+}
+
+/// Returns the error for a row type that does not fit the table.
+#[cold]
+pub(super) fn schema_mismatch(stored: &Schema, wanted: &Schema) -> Error {
+    Error::SchemaMismatch(SchemaMismatch::new(stored.name(), differences(stored, wanted)))
+}
+
+/// Returns the changes that make the table's columns those of `wanted`, which it has to have in the end: as few of the last
+/// ones of `changes` as do, and none if it has them.
+///
+/// # Errors
+/// [`Error::InvalidSchema`] when a change cannot be, [`Error::SchemaMismatch`] when they lead elsewhere, or an index of the table is
+/// another one than that of `wanted`.
+pub(super) fn change_to(
+    stored: &Schema,
+    wanted: &Schema,
+    changes: &[SchemaChange],
+) -> Result<Option<SchemaChange>> {
+    let has_columns = |schema: &Schema| {
+        schema.columns() == wanted.columns() && schema.primary_key() == wanted.primary_key()
+    };
+    let has_indexes = |schema: &Schema| {
+        wanted.indexes().iter().all(|index| schema.index(index.name()).is_none_or(|other| other == index))
+    };
+    if has_columns(stored) {
+        return if has_indexes(stored) { Ok(None) } else { Err(schema_mismatch(stored, wanted)) };
     }
-    Err(Error::SchemaMismatch(SchemaMismatch::new(&table.name, differences)))
+    let mut refused = None;
+    for first in (0..=changes.len()).rev() {
+        let change = changes[first..].iter().fold(SchemaChange::new(), |all, change| all.then(change));
+        if let Err(error) = stored.with_change(&change) {
+            refused = refused.or_else(|| is_telling(&error).then_some(error));
+            continue;
+        }
+        let names = wanted.columns().iter().map(|column| column.name.clone());
+        let change = change.order(names);
+        match stored.with_change(&change) {
+            Ok(changed) if has_columns(&changed) && has_indexes(&changed) => return Ok(Some(change)),
+            Ok(changed) if has_columns(&changed) => return Err(schema_mismatch(&changed, wanted)),
+            _ => {}
+        }
+    }
+    Err(refused.map_or_else(|| schema_mismatch(stored, wanted), Error::from_schema))
+}
+
+/// Returns whether the error says more than that a change is one of another version.
+fn is_telling(error: &SchemaError) -> bool {
+    !matches!(error, SchemaError::UnknownColumn { .. } | SchemaError::DuplicateColumn { .. })
 }
 
 /// Returns in what the row type differs from the table that is stored, each with what helps.
@@ -31,7 +79,8 @@ fn differences(stored: &Schema, wanted: &Schema) -> Vec<String> {
     }
     for column in wanted.columns().iter().filter(|column| stored.column(&column.name).is_none()) {
         differences.push(format!(
-            "it has no column {}, which the row type has as {}: take it out of the row type",
+            "it has no column {}, which the row type has as {}: take it out of the row type, or add it to the table by \
+             Database::table_with_changes",
             column.name,
             rust_type(column)
         ));

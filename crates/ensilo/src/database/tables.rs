@@ -1,12 +1,15 @@
 //! Tables: created, opened, listed and dropped.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use ensilo_engine::Engine;
-use ensilo_row::{Row, Schema};
+use ensilo_row::{IndexSchema, Row, Schema, SchemaChange};
 
 use super::Database;
-use super::schema_check::check_schema;
+use super::schema_check::{change_to, check_schema};
+use crate::catalog::index_core::IndexState;
 use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
 use crate::table::Table;
@@ -49,6 +52,102 @@ impl<E: Engine> Database<E> {
     /// As [`Database::table`]; [`Error::InvalidSchema`] when its name is the system's.
     pub fn dynamic_table(&self, schema: &Schema) -> Result<DynamicTable<E>> {
         self.open_or_create(schema).map(DynamicTable::new)
+    }
+
+    /// Returns a handle to the table that the row type `T` describes, like [`Database::table`], after the table was changed to it
+    /// if it was made for an earlier version of the row type.
+    ///
+    /// `changes` are those of all versions, oldest first, one for each. As few of the last ones are made as lead from the columns that the
+    /// table has to those of `T`; none if it has these. So the program says the same whichever version wrote the table, and
+    /// whether there is one. Columns come into the order that `T` has. Indexes that `T` declares and the table does not
+    /// have are then created; others stay.
+    ///
+    /// The rows stay as they are, so that a change takes no longer with a million of them than with one, once they are in memory: each becomes a
+    /// row of the new columns when it is read, and is stored as one when it is written the next time. What was in columns that are dropped
+    /// stays in the files until then.
+    ///
+    /// ```
+    /// use ensilo::{ColumnType, Database, Row, SchemaChange};
+    ///
+    /// # mod before {
+    /// #     #[derive(ensilo::Row)]
+    /// #     #[row(table = "account")]
+    /// #     pub(crate) struct Account { #[row(key)] pub(crate) id: u32, pub(crate) balance: i32 }
+    /// # }
+    /// #[derive(Row)]
+    /// #[row(table = "account")]
+    /// struct Account {
+    ///     #[row(key)]
+    ///     id: u32,
+    ///     level: u8,    // new in version 2
+    ///     balance: i64, // was an i32 up to version 2
+    /// }
+    ///
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = Database::in_memory()?;
+    /// # let old = db.table::<before::Account>()?;
+    /// # db.transact(|tx| old.insert(tx, &before::Account { id: 1, balance: 100 }))?;
+    /// let accounts = db.table_with_changes::<Account>(&[
+    ///     SchemaChange::new().add("level", ColumnType::U8, 1u8), // to version 2
+    ///     SchemaChange::new().widen("balance", ColumnType::I64), // to version 3
+    /// ])?;
+    /// # let account = db.transact(|tx| accounts.get(tx, 1))?.expect("it is there");
+    /// # assert_eq!((account.id, account.level, account.balance), (1, 1, 100));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # What happens to the others
+    /// The change waits until all transactions that are under way have ended, of any table: those of sessions, and prepared ones. Handles to the
+    /// table of before, and to its indexes, then answer [`Error::TableChanged`]; those who open the table meanwhile wait for the change.
+    /// After a crash the table is as it was before, or as it is afterwards.
+    ///
+    /// # Errors
+    /// As [`Database::table`]; [`Error::SchemaMismatch`] when no number of the changes leads to the columns of `T`, or an index of the table is
+    /// another one than `T` declares; [`Error::InvalidSchema`] when one of the changes cannot be, with what helps, and over an engine that
+    /// cannot change a table; [`Error::IndexNotReady`] while an index of the table is being created; [`Error::ReadOnly`],
+    /// [`Error::LoadFailed`]. Nothing has changed then. Those of [`Database::create_index`] when an index is to be
+    /// created: the columns are changed then, and the next call creates it.
+    pub fn table_with_changes<T: Row>(&self, changes: &[SchemaChange]) -> Result<Table<T, E>> {
+        let wanted = T::schema();
+        match self.open_table() {
+            Err(Error::UnknownTable(_)) => return self.table(),
+            Err(Error::SchemaMismatch(_)) => {}
+            opened => return opened,
+        }
+        self.shared.change_schema(wanted.name(), &|stored| change_to(stored, wanted, changes))?;
+        for index in wanted.indexes() {
+            self.create_index_once(wanted.name(), index)?;
+        }
+        self.open_table()
+    }
+
+    /// Creates an index, unless the table has one of that name, or another thread is faster.
+    fn create_index_once(&self, table: &str, index: &IndexSchema) -> Result<()> {
+        loop {
+            let core = self.table_core(table)?;
+            match core.index(index.name()).map(|index| index.state()) {
+                Ok(IndexState::Building) => thread::sleep(Duration::from_millis(1)),
+                Ok(_) => return Ok(()),
+                Err(_) => match self.shared.create_index(&core, index.clone()) {
+                    Err(Error::IndexExists(_) | Error::TableChanged(_)) => {}
+                    created => return created,
+                },
+            }
+        }
+    }
+
+    /// Changes the columns of a table: see [`Database::table_with_changes`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownColumn`]; [`Error::InvalidSchema`] when a change cannot be, with what helps, and over an
+    /// engine that cannot change a table; [`Error::IndexNotReady`] while an index of the table is being created; [`Error::NestedRequest`] as
+    /// [`Database::create_table`]; [`Error::OutOfMemory`], [`Error::ReadOnly`], [`Error::LoadFailed`], [`Error::Closed`]. Nothing has changed
+    /// then. [`Error::LogFailed`] as [`Database::transact`].
+    pub fn change_table(&self, name: &str, change: &SchemaChange) -> Result<()> {
+        self.shared.change_schema(name, &|stored| {
+            let changed = stored.with_change(change).map_err(Error::from_schema)?;
+            Ok((changed != *stored).then(|| change.clone()))
+        })
     }
 
     fn open_or_create(&self, schema: &Schema) -> Result<Arc<TableCore<E::Store>>> {

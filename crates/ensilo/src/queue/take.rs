@@ -59,7 +59,7 @@ pub(crate) fn take_first<Raw: Write, R>(
     let later = &mut has_later;
     while let Some(claimed) = claim_next(inner, table, &table.store, &mut range, row_at, |_, _| true, later)?
     {
-        if is_still_there(inner, &table.store, &claimed, later)?
+        if is_still_there(inner, table, &claimed, later)?
             && let Some(found) = inner.find_to_write(&table.store, claimed.key())?
         {
             return take(inner, table, &claimed, found, &decode).map(Some);
@@ -91,12 +91,12 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
     let later = &mut has_later;
     while let Some(claimed) = claim_next(inner, table, &index.store, &mut range, entry_at, &is_wanted, later)?
     {
-        if is_still_there(inner, &table.store, &claimed, later)?
+        if is_still_there(inner, table, &claimed, later)?
             && has_its_entry(inner, (table, index), &claimed)
             && let Some(found) = inner.find_to_write(&table.store, claimed.key())?
         {
             // The row has joined the read set. It may have been moved to another entry since that look.
-            maintain::copy_row(inner, found)?;
+            maintain::copy_row(inner, table, found)?;
             if has_its_entry(inner, (table, index), &claimed) {
                 return take(inner, table, &claimed, found, &decode).map(Some);
             }
@@ -190,7 +190,7 @@ fn walk_pieces<Raw: Write, R>(
 /// claimed it before has committed. One that was found by an entry is copied to the scratch `local.before`.
 fn is_still_there<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
-    rows: &Raw::Store,
+    table: &TableCore<Raw::Store>,
     claimed: &Claimed,
     has_later: &mut bool,
 ) -> Result<bool> {
@@ -200,7 +200,7 @@ fn is_still_there<Raw: Write>(
     let before = &mut inner.local.before;
     let copy = |_: &[u8], row: RowRef<'_>| {
         if claimed.key_in_entry.is_some() {
-            before.set_words(&RowWords(row));
+            table.in_schema(row, |row| before.set_words(&RowWords(row)));
         }
     };
     let _engine = region::enter(Region::Engine);
@@ -208,7 +208,7 @@ fn is_still_there<Raw: Write>(
         is_there = true;
         ControlFlow::Break(())
     };
-    let look = inner.raw.peek(rows, bounds, Direction::Forward, copy, note, |()| *has_later = true);
+    let look = inner.raw.peek(&table.store, bounds, Direction::Forward, copy, note, |()| *has_later = true);
     look.map_err(|abort| inner.lost(abort))?;
     Ok(is_there)
 }
@@ -247,7 +247,7 @@ fn unknown_value<Raw: Write>(
 ) -> Error {
     let by_schema =
         |row: RowRef<'_>| table.schema.decode_row(key.as_bytes(), &RowWords(row), &mut Vec::new());
-    match inner.read(found, by_schema) {
+    match inner.read_in(table, found, by_schema) {
         Ok(decoded) => {
             whole(decoded);
             table.unknown_value(key.as_bytes())
@@ -265,7 +265,7 @@ fn take<Raw: Write, R>(
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<R> {
     let key = claimed.key();
-    let row = inner.read(found, |row| decode(key, &RowWords(row)))?;
+    let row = inner.read_in(table, found, |row| decode(key, &RowWords(row)))?;
     let Ok(row) = row else {
         give_up(inner, claimed);
         return Err(unknown_value(inner, table, key, found));

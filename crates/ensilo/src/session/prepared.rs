@@ -19,7 +19,7 @@ use crate::{Error, Result, Silo};
 ///
 /// It may be moved to another thread, and wait for seconds: epochs, snapshots, checkpoints and everybody else go on. Others that would change what it
 /// has read, or meet what it has written, end with [`Error::Aborted`] at once; they are tried again as after any conflict. An index that
-/// is built, or built anew, waits for the decision: the thread that is to decide does neither before.
+/// is built, or built anew, and a table whose columns are changed, wait for the decision: the thread that is to decide does none of it before.
 ///
 /// Neither the session's deadline nor its [`CancelToken`](crate::CancelToken) reaches it any more.
 ///

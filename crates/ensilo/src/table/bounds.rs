@@ -170,7 +170,8 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |row| flow.after(each(row));
-            inner.scan_to_read(&table.store, bounds, self.direction, &mut decode, each)
+            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, |row| decode(key, row));
+            inner.scan_to_read(&table.store, bounds, self.direction, decode, each)
         })
     }
 
@@ -185,7 +186,8 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |found, row| flow.after(each(found, row));
-            inner.scan(&table.store, bounds, self.direction, &mut decode, each)
+            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, |row| decode(key, row));
+            inner.scan(&table.store, bounds, self.direction, decode, each)
         })
     }
 

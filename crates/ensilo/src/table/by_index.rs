@@ -49,8 +49,8 @@ impl<S: Store> ByIndex<'_, S> {
         self.run_batches(inner, is_wanted, |inner, keys| {
             let mut flow = ControlFlow::Continue(());
             let mut missing = None;
-            inner.get_many(
-                &table.store,
+            inner.get_many_in(
+                table,
                 keys,
                 |at, row| decode(&keys[at], &RowWords(row)),
                 |at, row| {
@@ -122,7 +122,7 @@ impl<S: Store> ByIndex<'_, S> {
                     let Some(raw) = *raw else {
                         return Err(inner.inconsistent(index.store.id(), key.as_bytes()));
                     };
-                    flow = each(raw, inner.read(raw, |row| decode(key, &RowWords(row)))?);
+                    flow = each(raw, inner.read_in(table, raw, |row| decode(key, &RowWords(row)))?);
                     if flow.is_break() {
                         break;
                     }

@@ -46,7 +46,7 @@ impl<T: Row, E: Engine> Table<T, E> {
                     or_key(C::decode(&keys[first + at], &RowWords(row)), block[at].as_bytes())
                 };
                 let mut rows = KnownRows::default();
-                inner.get_many(&self.core.store, block, decode, |at, columns| {
+                inner.get_many_in(&self.core, block, decode, |at, columns| {
                     rows.pass(columns.transpose(), |columns| {
                         each(first + at, columns);
                         ControlFlow::Continue(())

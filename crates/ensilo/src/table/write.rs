@@ -207,7 +207,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
             let Some(found) = inner.find_in_to_write(&self.core, &bytes)? else { return Ok(None) };
-            let decoded = inner.read(found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            let decoded = inner.read_in(&self.core, found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
             let row = self.core.known(decoded, bytes.as_bytes())?;
             maintain::delete_row(inner, &self.core, &bytes, found)?;
             Ok(Some(row))
@@ -281,8 +281,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         change: impl FnOnce(&mut C) -> R,
     ) -> Result<R> {
         inner.load_to_write(&self.core)?;
-        if !self.can_patch::<C>(inner) {
-            maintain::copy_row(inner, found)?;
+        if !self.can_patch::<C>(inner, found)? {
+            maintain::copy_row(inner, &self.core, found)?;
             let mut columns = self.known(C::decode(key, &inner.local.before), key)?;
             let returned = change(&mut columns);
             return self.rewrite(inner, key, found, &columns).map(|()| returned);
@@ -305,21 +305,32 @@ impl<T: Row, E: Engine> Table<T, E> {
         columns: &C,
     ) -> Result<()> {
         inner.load_to_write(&self.core)?;
-        if !self.can_patch::<C>(inner) {
-            maintain::copy_row(inner, found)?;
+        if !self.can_patch::<C>(inner, found)? {
+            maintain::copy_row(inner, &self.core, found)?;
             return self.rewrite(inner, key, found, columns);
         }
         let base = inner.read(found, |row| C::patch_base(&RowWords(row)))?;
         self.patch(inner, key, found, columns, base)
     }
 
-    /// Returns whether an update of these columns overwrites words in place: all of fixed width, and none
-    /// part of an index.
+    /// Returns whether an update of these columns overwrites words in place: all of fixed width, none part of an index, and
+    /// the row not of an older schema.
     ///
     /// Called after the row has joined the read set (M2 of `maintain`).
     #[inline(always)]
-    fn can_patch<C: Columns<T>>(&self, inner: &Inner<'_, impl ReadOf<E>>) -> bool {
-        C::PATCHABLE && !self.core.indexes.load(inner.pinned).touches(const { column_mask(C::COLUMNS) })
+    fn can_patch<C: Columns<T>>(
+        &self,
+        inner: &mut Inner<'_, impl ReadOf<E>>,
+        found: E::Found,
+    ) -> Result<bool> {
+        let columns = const { column_mask(C::COLUMNS) };
+        if !C::PATCHABLE || self.core.indexes.load(inner.pinned).touches(columns) {
+            return Ok(false);
+        }
+        match &self.core.older {
+            None => Ok(true),
+            Some(older) => Ok(!inner.read(found, |row| older.has(row))?),
+        }
     }
 
     #[inline(always)]
@@ -366,7 +377,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         let bytes = self.encode(key)?;
         let indexes = self.core.indexes.load(inner.pinned);
         if !indexes.indexes.is_empty() {
-            maintain::copy_row(inner, found)?;
+            maintain::copy_row(inner, &self.core, found)?;
         }
         row.encode(&mut inner.local.row);
         maintain::replace_row(inner, &self.core, indexes, &bytes, found)

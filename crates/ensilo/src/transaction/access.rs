@@ -44,10 +44,10 @@ impl<Raw: Read> Inner<'_, Raw> {
         &mut self,
         table: &TableCore<Raw::Store>,
         key: &KeyBuf,
-        decode: impl FnMut(RowRef<'_>) -> R,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
         self.load_key(table, key)?;
-        self.get(&table.store, key, decode)
+        self.get(&table.store, key, |row| table.in_schema(row, &mut decode))
     }
 
     /// Finds a record and decodes it.
@@ -99,6 +99,30 @@ impl<Raw: Read> Inner<'_, Raw> {
             each(at, value)
         };
         self.raw.get_many(store, keys, decode, each).map_err(|abort| self.lost(abort))
+    }
+
+    /// Finds many rows of a table, which are loaded, and decodes them, until `each` breaks.
+    #[inline(always)]
+    pub(crate) fn get_many_in<R>(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        keys: &[KeyBuf],
+        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
+        each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let decode = |at: usize, row: RowRef<'_>| table.in_schema(row, |row| decode(at, row));
+        self.get_many(&table.store, keys, decode, each)
+    }
+
+    /// Decodes a row of a table that was found.
+    #[inline(always)]
+    pub(crate) fn read_in<R>(
+        &mut self,
+        table: &TableCore<Raw::Store>,
+        found: Raw::Found,
+        mut decode: impl FnMut(RowRef<'_>) -> R,
+    ) -> Result<R> {
+        self.read(found, |row| table.in_schema(row, &mut decode))
     }
 
     /// Decodes a record that was found.

@@ -11,6 +11,7 @@ mod live_changes;
 mod memory;
 pub(super) mod queues;
 mod requests;
+mod schema_changes;
 mod sessions;
 pub(super) mod snapshots;
 mod statements;

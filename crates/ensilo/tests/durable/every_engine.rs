@@ -18,6 +18,7 @@ mod reads;
 mod refusals;
 mod reopening;
 mod salvage;
+mod schema_changes;
 mod small;
 
 use super::opened::*;

@@ -1,0 +1,87 @@
+//! Rows that were written before the schema of their table was changed.
+//!
+//! A change leaves the rows as they are. The epoch in which a row was committed says of which schema it is, and a statement that reads an
+//! older row decodes it as if it were of the schema as it is. What is written is always of that.
+//!
+//! # Invariants
+//! - O1: rows of epochs before that of a change are of an older schema, all others are of the new one. The change sees to it
+//!   ([`change_schema`](crate::catalog::change_schema)): between the last transaction that may write older rows and the first one that
+//!   writes newer ones the epoch goes on.
+//! - O2: an older row is replaced as a whole, and never patched: a patch would give its older words a new epoch.
+
+use std::sync::Arc;
+
+use ensilo_engine::{RawRow, RowRef};
+use ensilo_epoch::Epoch;
+use ensilo_row::{RowBuf, Schema, SchemaHistory, Words};
+use ensilo_sync::atomic::AtomicU64;
+
+use crate::row_words::{RowWords, whole};
+
+/// The schemas that a table had before, at least one.
+pub(crate) struct OlderRows {
+    schema: Arc<Schema>,
+    pub(crate) history: SchemaHistory,
+    /// The epoch since which rows are of the schema as it is.
+    since: Epoch,
+}
+
+/// A row in memory of its own, of the schema as it is.
+pub(crate) struct ConvertedRow {
+    words: Vec<AtomicU64>,
+    len_bytes: usize,
+}
+
+impl OlderRows {
+    /// Returns `None` for a table whose schema was never changed.
+    pub(crate) fn new(schema: &Arc<Schema>, history: SchemaHistory) -> Option<Box<Self>> {
+        if history.is_empty() {
+            return None;
+        }
+        let since = Epoch::new(history.since());
+        Some(Box::new(OlderRows { schema: Arc::clone(schema), history, since }))
+    }
+
+    /// Returns whether the row is of an older schema.
+    #[inline]
+    pub(crate) fn has(&self, row: RowRef<'_>) -> bool {
+        row.epoch() < self.since
+    }
+
+    /// Returns the row as one of the schema as it is; `None` if it is one.
+    #[inline]
+    pub(crate) fn convert(&self, row: RowRef<'_>) -> Option<ConvertedRow> {
+        if self.has(row) { Some(self.converted(row)) } else { None }
+    }
+
+    #[cold]
+    fn converted(&self, row: RowRef<'_>) -> ConvertedRow {
+        let mut converted = RowBuf::new();
+        let outcome = self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), &mut converted);
+        if outcome.is_err() {
+            // It was torn, and will be read again. A row that no decoder takes, in case that it was not.
+            converted.clear();
+        }
+        ConvertedRow {
+            len_bytes: converted.len_bytes(),
+            words: converted.words().iter().copied().map(AtomicU64::new).collect(),
+        }
+    }
+}
+
+impl OlderRows {
+    /// Makes `converted` the row of this epoch as one of the schema as it is, and says `true`; `false` if it is one.
+    pub(crate) fn convert_stored(&self, epoch: Epoch, row: &impl Words, converted: &mut RowBuf) -> bool {
+        if epoch >= self.since {
+            return false;
+        }
+        whole(self.history.convert(&self.schema, epoch.get(), row, converted));
+        true
+    }
+}
+
+impl ConvertedRow {
+    pub(crate) fn row(&self) -> RowRef<'_> {
+        RawRow::new(&self.words, self.len_bytes).uncommitted()
+    }
+}
