@@ -19,12 +19,14 @@ mod program;
 mod rejected;
 mod snapshot;
 mod store;
+mod store_id;
 mod submission;
 mod wake;
 mod worker;
 
 pub(crate) use carry_out::message_of;
 pub use load::{LoadReport, LoadTime, RequestSource};
+pub use notes::{StoredInstance, stored_instance};
 pub use program::{InstanceNumber, Program};
 pub use store::InstanceError;
 
@@ -33,11 +35,12 @@ pub(crate) use clock::machine_nanos;
 pub(crate) use idle::Idle;
 pub(crate) use load::Load;
 pub(crate) use maintenance::{Copied, Maintenance};
-pub(crate) use notes::{Found, Notes, StoredInstance, stored_instance};
+pub(crate) use notes::{Found, Notes, join_store, stored_store};
 pub(crate) use open::OpenTransactions;
 pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::PointId;
 pub(crate) use store::{InstanceStore, Keeping, Recovered};
+pub(crate) use store_id::{StoreId, StoreMember, StoreStage};
 pub(crate) use submission::{Answer, Submission, Submitter};
 pub(crate) use wake::Wake;
 pub(crate) use worker::Worker;

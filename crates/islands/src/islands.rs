@@ -14,6 +14,7 @@ mod processes;
 mod remote;
 mod roster;
 mod running;
+mod unfinished_disk;
 
 use std::fmt;
 use std::io;
@@ -26,7 +27,7 @@ use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 pub use self::backup::IslandsBackup;
-use self::backup::create_directories;
+pub(crate) use self::backup::create_directories;
 pub(crate) use self::backup::{Unfinished, remove_copies};
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
@@ -36,11 +37,15 @@ pub use self::open::OpenTransaction;
 pub use self::point::PointReader;
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
+use self::roster::Roster;
+pub use self::roster::instance_by_place;
+pub(crate) use self::roster::{check, holds_database, holds_instances};
 use self::running::Running;
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, StoreId, StoredInstance, Submission,
+    machine_nanos, stored_instance, stored_store,
 };
 use crate::placement::Plan;
 
@@ -106,7 +111,8 @@ impl IslandsOptions {
 
     /// Stores the instances below a directory, each in one of its own. A directory has a fixed number of instances: with a plan of more or fewer of
     /// them it is not opened, and nothing in it changes. [`Redistribution`](crate::Redistribution), or `ensilo islands redistribute`, copies tables to
-    /// another number of instances. Nor is it opened when one of them is lost; their files are put back then, or a copy of all.
+    /// another number of instances. Nor is it opened when one of them is lost, or has
+    /// been replaced by that of another store; their files are put back then, or a copy of all.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -136,11 +142,10 @@ impl IslandsOptions {
     /// # Errors
     /// [`InstanceError`]; nothing runs then.
     pub fn open<P: Program>(mut self) -> Result<Islands<P>, InstanceError> {
+        let roster = self.find_roster()?;
         let record = self.open_record()?;
-        self.directory.as_deref().map_or(Ok(()), roster::check).map_err(InstanceError::Io)?;
-        let instances = self.instances(record.as_ref())?;
-        // A database makes its own directory, and not the one above.
-        self.directory.as_deref().map_or(Ok(()), create_directories).map_err(InstanceError::Io)?;
+        let instances = self.instances(record.as_ref(), roster.as_ref())?;
+        roster.as_ref().map_or(Ok(()), Roster::begin).map_err(InstanceError::Io)?;
         let record = record.map(|record| Arc::new(Mutex::new(record)));
         let running = match self.command.take() {
             Some(command) => {
@@ -149,18 +154,37 @@ impl IslandsOptions {
             }
             None => Running::in_threads(&instances, &self.database)?,
         };
-        if let Some(directory) = &self.directory {
-            roster::note(directory, instances.len()).map_err(InstanceError::Io)?;
-        }
         let running = Arc::new(running);
         let start = |record| EpochCommit::start(Arc::clone(&running), record);
+        let epochs = record.map(start).transpose().map_err(InstanceError::Io)?;
+        // Behind the first epoch: what instances say of the store counts.
+        let store = roster.map(Roster::end).transpose().map_err(InstanceError::Io)?;
         Ok(Islands {
-            epochs: record.map(start).transpose().map_err(InstanceError::Io)?,
+            epochs,
+            store,
             running,
             next_worker: AtomicU32::new(0),
             next_open: AtomicU64::new(0),
             next_point: AtomicU64::new(0),
         })
+    }
+
+    /// Finds out which instances the directory has, if there is one.
+    fn find_roster(&self) -> Result<Option<Roster>, InstanceError> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        if !self.opens_unfinished && Unfinished::is_in(directory) {
+            let message = "the directory has a copy that was not finished: remove it, and make another one";
+            return Err(InstanceError::Io(io::Error::other(message)));
+        }
+        // A database makes its own directory, and not the one above.
+        create_directories(directory).map_err(InstanceError::Io)?;
+        let look = |directory: &Path| look_into(directory, (self.database)());
+        Roster::find(directory, self.instance_count()?, &look).map(Some)
+    }
+
+    fn instance_count(&self) -> Result<u16, InstanceError> {
+        let too_many = |_| InstanceError::Io(io::Error::other("there are at most 65,535 instances"));
+        u16::try_from(self.plan.instances().len()).map_err(too_many)
     }
 
     /// Opens the record of the epochs of all instances, if they commit by epochs.
@@ -174,17 +198,12 @@ impl IslandsOptions {
                 }
             };
         };
-        if !self.opens_unfinished && Unfinished::is_in(directory) {
-            return refused(
-                "the directory has a copy that was not finished: remove it, and make another one",
-            );
-        }
         match (self.unit, EpochRecord::exists(directory)) {
             (CommitUnit::Transaction, false) => Ok(None),
             (CommitUnit::Transaction, true) => {
                 refused("the instances are stored with epochs as the unit of commit: open them so")
             }
-            (CommitUnit::Epoch, false) if directory_of(directory, 0).exists() => refused(
+            (CommitUnit::Epoch, false) if holds_database(&directory_of(directory, 0)) => refused(
                 "there are instances, and no file epochs beside them: they are stored with transactions as the unit of commit, or it is lost",
             ),
             (CommitUnit::Epoch, _) => {
@@ -194,11 +213,12 @@ impl IslandsOptions {
         }
     }
 
-    fn instances(&self, record: Option<&EpochRecord>) -> Result<Vec<InstanceOptions>, InstanceError> {
-        let places = self.plan.instances();
-        let Ok(instances) = u16::try_from(places.len()) else {
-            return Err(InstanceError::Io(io::Error::other("there are at most 65,535 instances")));
-        };
+    fn instances(
+        &self,
+        record: Option<&EpochRecord>,
+        roster: Option<&Roster>,
+    ) -> Result<Vec<InstanceOptions>, InstanceError> {
+        let (places, instances) = (self.plan.instances(), self.instance_count()?);
         let unit = |instance: u16| match record {
             Some(record) => StoredUnit::Epoch { counts_to: record.end_of(instance.into()) },
             None => StoredUnit::Transaction,
@@ -210,9 +230,20 @@ impl IslandsOptions {
             channel: self.channel,
             directory: self.directory.as_ref().map(|all| directory_of(all, instance)),
             unit: unit(instance),
+            member: roster.map(|roster| roster.member),
+            opens_unfinished: self.opens_unfinished,
         };
         Ok((0..).zip(places.iter().cloned()).map(of_instance).collect())
     }
+}
+
+/// Looks into the database of an instance that nobody has open, and returns what it says of itself, and the store that it belongs to.
+pub(crate) fn look_into(
+    directory: &Path,
+    database: Options,
+) -> Result<(Option<StoredInstance>, Option<StoreId>), InstanceError> {
+    let db: Database = database.read_only(true).answer_while_loading(true).open(directory)?;
+    Ok((stored_instance(&db)?, stored_store(&db)?))
 }
 
 pub(crate) fn directory_of(all: &Path, instance: u16) -> PathBuf {
@@ -235,6 +266,8 @@ impl fmt::Debug for IslandsOptions {
 pub struct Islands<P: Program> {
     /// Ends before the instances do.
     epochs: Option<EpochCommit>,
+    /// The store that the instances are of; `None` in memory.
+    store: Option<StoreId>,
     running: Arc<Running<P>>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,

@@ -101,10 +101,14 @@ pub use binding::{BindError, bind_this_thread};
 pub use channel::connect;
 pub use channel::{Channel, ChannelError, ChannelKind, MESSAGE_BYTES_MAX};
 #[cfg(not(loom))]
-pub use instance::{InstanceError, InstanceNumber, LoadReport, LoadTime, Program, RequestSource};
+pub use instance::{
+    InstanceError, InstanceNumber, LoadReport, LoadTime, Program, RequestSource, StoredInstance,
+    stored_instance,
+};
 #[cfg(not(loom))]
 pub use islands::{
-    CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, run_if_instance,
+    CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, instance_by_place,
+    run_if_instance,
 };
 #[cfg(not(loom))]
 pub use latencies::{ClassLatency, Closeness, Latencies, LatencyError, PairClass};

@@ -12,7 +12,7 @@ use bank::{
     ACCOUNTS, Account, BALANCE, Bank, GET_READY, PANIC, Part, READY_AFTER, options, site, sum_of_all,
     transfer,
 };
-use ensilo::Durability;
+use ensilo::{Database, Durability};
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, CommitUnit, Islands, IslandsOptions, LoadTime};
 
@@ -348,6 +348,136 @@ fn instances_whose_record_is_lost_are_not_opened() {
 }
 
 /// It would be empty, and the others would take that for what it has.
+#[test]
+fn a_lost_instance_is_lost_whatever_harmless_is_in_its_directory() {
+    type Leave = fn(&Path);
+    let nothing: Leave = |_| ();
+    let empty: Leave = |lost| std::fs::create_dir(lost).unwrap();
+    let found: Leave = |lost| std::fs::create_dir_all(lost.join("lost+found")).unwrap();
+    let log: Leave = |lost| std::fs::create_dir_all(lost.join("log")).unwrap();
+    let lock: Leave = |lost| {
+        std::fs::create_dir(lost).unwrap();
+        std::fs::write(lost.join("LOCK"), []).unwrap();
+    };
+    for unit in CommitUnit::all() {
+        // Without the roster the other instances say how many there are.
+        let cases = [(true, 0), (false, 2), (true, 2), (false, 0), (true, 1)];
+        for (leave, (has_roster, instance)) in [nothing, empty, found, log, lock].into_iter().zip(cases) {
+            let here = tempfile::tempdir().unwrap();
+            let open = || options(3).directory(here.path()).commit_unit(unit).open::<Bank>();
+            drop(open().unwrap());
+            let lost = here.path().join(format!("instance-{instance}"));
+            std::fs::remove_dir_all(&lost).unwrap();
+            leave(&lost);
+            if !has_roster {
+                std::fs::remove_file(here.path().join("instances")).unwrap();
+            }
+            let refused = open().unwrap_err().to_string();
+            assert!(refused.contains(&format!("instance {instance} of 3 is lost")), "{unit}: {refused}");
+            assert!(!lost.join("MANIFEST").exists(), "{unit}");
+        }
+    }
+}
+
+#[test]
+fn an_instance_of_another_store_is_refused_and_both_are_named() {
+    for unit in CommitUnit::all() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let open = |place: &Path| options(2).directory(place).commit_unit(unit).open::<Bank>();
+        drop(open(here.path()).unwrap());
+        drop(open(there.path()).unwrap());
+        let store_of = |place: &Path| {
+            let text = std::fs::read_to_string(place.join("instances")).unwrap();
+            text.lines().nth(1).unwrap().to_owned()
+        };
+        let (own, other) = (store_of(here.path()), store_of(there.path()));
+        assert_ne!(own, other);
+        let instance = |place: &Path| place.join("instance-1");
+        let kept = there.path().join("kept");
+        std::fs::rename(instance(here.path()), &kept).unwrap();
+        std::fs::rename(instance(there.path()), instance(here.path())).unwrap();
+        for has_roster in [true, false] {
+            if !has_roster {
+                std::fs::remove_file(here.path().join("instances")).unwrap();
+            }
+            let refused = open(here.path()).unwrap_err().to_string();
+            assert!(refused.contains(&own) && refused.contains(&other), "{unit}: {refused}");
+            assert!(refused.contains("instance 1"), "{unit}: {refused}");
+        }
+        std::fs::remove_dir_all(instance(here.path())).unwrap();
+        std::fs::rename(&kept, instance(here.path())).unwrap();
+        assert_eq!(balances(&open(here.path()).unwrap()), [8000, 8000]);
+        assert_eq!(store_of(here.path()), own);
+    }
+}
+
+/// As earlier versions have made them.
+fn forget_store(place: &Path, instances: usize) {
+    for instance in 0..instances {
+        let db = Database::open(place.join(format!("instance-{instance}"))).unwrap();
+        db.drop_table("islands_store").unwrap();
+        db.close().unwrap();
+    }
+    std::fs::write(place.join("instances"), format!("{instances}\n")).unwrap();
+}
+
+#[test]
+fn instances_of_an_earlier_version_get_a_store_unless_one_has_another() {
+    let unit = CommitUnit::Transaction;
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let open = |place: &Path| options(2).directory(place).commit_unit(unit).open::<Bank>();
+    drop(open(here.path()).unwrap());
+    drop(open(there.path()).unwrap());
+    forget_store(here.path(), 2);
+    let first = open(here.path()).unwrap();
+    assert!(matches!(first.transact(0, &transfer(1, (1, 2), 5, None)), Outcome::Committed { .. }));
+    drop(first);
+    let text = std::fs::read_to_string(here.path().join("instances")).unwrap();
+    assert!(text.starts_with("2\nstore ") && text.lines().count() == 2, "{text}");
+    assert_eq!(balances(&open(here.path()).unwrap()), [7995, 8005]);
+    // One that was put there, and of which the others know nothing.
+    forget_store(here.path(), 2);
+    std::fs::remove_dir_all(here.path().join("instance-1")).unwrap();
+    std::fs::rename(there.path().join("instance-1"), here.path().join("instance-1")).unwrap();
+    for _ in 0..2 {
+        let refused = open(here.path()).unwrap_err().to_string();
+        assert!(refused.contains("the files of instance 1 are of store "), "{refused}");
+    }
+}
+
+#[test]
+fn a_damaged_roster_is_not_gone_by_and_the_instances_say_what_it_did() {
+    let here = tempfile::tempdir().unwrap();
+    let (open, roster) = (|| options(2).directory(here.path()).open::<Bank>(), here.path().join("instances"));
+    drop(open().unwrap());
+    let text = std::fs::read_to_string(&roster).unwrap();
+    for damage in ["", "x", "0\n", "2\nstore 12\n", &text[..text.len() - 9], &format!("{text}all\n")] {
+        std::fs::write(&roster, damage).unwrap();
+        let refused = open().unwrap_err().to_string();
+        assert!(refused.contains("it is damaged"), "{damage:?}: {refused}");
+    }
+    std::fs::remove_file(&roster).unwrap();
+    drop(open().unwrap());
+    assert_eq!(std::fs::read_to_string(&roster).unwrap(), text);
+    std::fs::write(&roster, "2\n").unwrap();
+    drop(open().unwrap());
+    assert_eq!(std::fs::read_to_string(&roster).unwrap(), text);
+}
+
+/// The first opening says that it makes them.
+#[test]
+fn instances_that_were_half_made_are_made() {
+    let here = tempfile::tempdir().unwrap();
+    let open = || options(2).directory(here.path()).open::<Bank>();
+    drop(open().unwrap());
+    let roster = here.path().join("instances");
+    let text = std::fs::read_to_string(&roster).unwrap();
+    std::fs::write(&roster, format!("{text}not all made\n")).unwrap();
+    std::fs::remove_dir_all(here.path().join("instance-1")).unwrap();
+    assert_eq!(balances(&open().unwrap()), [8000, 8000]);
+    assert_eq!(std::fs::read_to_string(&roster).unwrap(), text);
+}
+
 #[test]
 fn a_lost_instance_is_not_made_anew() {
     for unit in CommitUnit::all() {

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use ensilo::{Database, Durability, Error, Request, Result, Row, Session, Table, Ticket};
 
 use super::program::InstanceNumber;
+use super::store_id::{StoreId, StoreMember, StoreStage};
 use crate::commit::{DistributedId, SiteId};
 
 /// A slot for a part.
@@ -77,6 +78,16 @@ struct InstanceNote {
     incarnation: u32,
 }
 
+/// The store that the instance belongs to, one row.
+#[derive(Clone, Debug, Row)]
+#[row(table = "islands_store")]
+struct StoreNote {
+    #[row(key)]
+    key: u8,
+    /// A [`StoreId`] as a text.
+    store: String,
+}
+
 /// What is stored at once where the instance is one of several, one row.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_unit")]
@@ -95,14 +106,21 @@ const RECORDED_EPOCHS: u8 = 3;
 
 /// What the files of an instance say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StoredInstance {
-    pub(crate) number: InstanceNumber,
-    pub(crate) workers: u16,
-    pub(crate) commits_by_epochs: bool,
+#[non_exhaustive]
+pub struct StoredInstance {
+    /// Which instance it is, and of how many.
+    pub number: InstanceNumber,
+    /// How many workers it has.
+    pub workers: u16,
+    /// Whether epochs of all instances are stored as one, and not each transaction.
+    pub commits_by_epochs: bool,
 }
 
 /// Returns what the files of an instance say of it; `None` for a database that is none of an instance.
-pub(crate) fn stored_instance(db: &Database) -> Result<Option<StoredInstance>> {
+///
+/// # Errors
+/// The database cannot be read.
+pub fn stored_instance(db: &Database) -> Result<Option<StoredInstance>> {
     let notes = match db.open_table::<InstanceNote>() {
         Err(Error::UnknownTable(_)) => return Ok(None),
         opened => opened?,
@@ -115,6 +133,39 @@ pub(crate) fn stored_instance(db: &Database) -> Result<Option<StoredInstance>> {
         workers: note.workers,
         commits_by_epochs: unit.unit != TRANSACTIONS,
     }))
+}
+
+/// Returns the store that an instance says it belongs to, if it says so.
+pub(crate) fn stored_store(db: &Database) -> Result<Option<StoreId>> {
+    let Some(text) = noted_store(db)? else { return Ok(None) };
+    let unreadable = |_| Error::rollback(format!("the note of the store cannot be read: {text:?}"));
+    text.parse().map(Some).map_err(unreadable)
+}
+
+fn noted_store(db: &Database) -> Result<Option<String>> {
+    let stores = match db.open_table::<StoreNote>() {
+        Err(Error::UnknownTable(_)) => return Ok(None),
+        opened => opened?,
+    };
+    Ok(db.read(|tx| stores.get(tx, 0))?.map(|note| note.store))
+}
+
+/// Checks that an instance belongs to a store, before anything of it is changed, and notes that where it may be missing.
+pub(crate) fn join_store(db: &Database, number: InstanceNumber, member: StoreMember) -> Result<()> {
+    let StoreMember { store, stage } = member;
+    let found = noted_store(db)?;
+    if found.as_ref().is_some_and(|found| *found == store.to_string()) {
+        return Ok(());
+    }
+    if found.is_none() && stage != StoreStage::Whole {
+        let stores = open_table::<StoreNote>(db)?;
+        return db.transact(|tx| stores.upsert(tx, &StoreNote { key: 0, store: store.to_string() }));
+    }
+    let found = found.map_or("no store that it names".to_owned(), |found| format!("store {found}"));
+    Err(Error::rollback(format!(
+        "the files of instance {} are of {found}, and the directory is that of store {store}: put its own files back, or restore a copy of all",
+        number.instance
+    )))
 }
 
 /// A part that was found prepared.

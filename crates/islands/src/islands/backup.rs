@@ -60,7 +60,10 @@ impl<P: Program> Islands<P> {
         let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
         let made = self.copy_all(&target).and_then(|copied| {
-            roster::note(&target, self.instances()).map_err(|error| refused(&error.to_string()))?;
+            if let Some(store) = self.store {
+                let noted = roster::note(&target, self.instances() as u16, store);
+                noted.map_err(|error| refused(&error.to_string()))?;
+            }
             Ok(copied)
         });
         if made.is_err() {
@@ -138,6 +141,9 @@ pub(crate) fn remove_copies(target: &Path, instances: u16) {
     roster::remove(target);
 }
 
+/// The name of the file that says that a copy is not finished.
+pub(super) const MARK: &str = "BACKUP.unfinished";
+
 /// A file that says that a copy is not finished: where it is, neither instances are opened nor a database.
 #[derive(Debug)]
 pub(crate) struct Unfinished(PathBuf);
@@ -186,12 +192,12 @@ impl Unfinished {
     }
 
     fn path_in(directory: &Path) -> PathBuf {
-        directory.join("BACKUP.unfinished")
+        directory.join(MARK)
     }
 }
 
 /// Makes a directory and those above it that are missing, and stores that they are there.
-pub(super) fn create_directories(directory: &Path) -> io::Result<()> {
+pub(crate) fn create_directories(directory: &Path) -> io::Result<()> {
     let directory = std::path::absolute(directory)?;
     let made: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
     std::fs::create_dir_all(&directory)?;

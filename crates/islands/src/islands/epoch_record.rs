@@ -76,7 +76,7 @@ impl EpochRecord {
         std::fs::create_dir_all(directory)?;
         let path = path_in(directory);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
-        lock(&file, &path)?;
+        lock(&file, &path, "the instances are open already, in this process or another one")?;
         let mut record = EpochRecord { file, instances, last: Epoch::default(), has_failed: false };
         record.read_or_begin(&path)?;
         record.file.sync_all()?;
@@ -182,8 +182,8 @@ impl Epoch {
     }
 }
 
-/// Locks the file. A process that was just killed may have it for a moment, by a child that it was about to start.
-fn lock(file: &File, path: &Path) -> io::Result<()> {
+/// Locks a file, or says why not. A process that was just killed may have it for a moment, by a child that it was about to start.
+pub(super) fn lock(file: &File, path: &Path, held: &str) -> io::Result<()> {
     let begin = Instant::now();
     loop {
         match file.try_lock() {
@@ -192,7 +192,7 @@ fn lock(file: &File, path: &Path) -> io::Result<()> {
                 thread::sleep(LOCK_PATIENCE / 20);
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(problem(path, "the instances are open already, in this process or another one"));
+                return Err(problem(path, held));
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }

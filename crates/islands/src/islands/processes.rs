@@ -226,7 +226,7 @@ impl Shared {
         if let Some(record) = &self.record {
             return self.start_all_again(started, &record.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        self.start_process(&mut started[instance], &self.options[instance])?;
+        self.start_process(&mut started[instance], &self.options[instance].again())?;
         // All of them, before it can do anything. One that does not take that in has to be started again as well.
         for silent in self.tell_of_end(started, instance, started[instance].process.incarnation()) {
             started[silent].process.end();
@@ -249,7 +249,7 @@ impl Shared {
         started.iter_mut().for_each(|started| started.process.end());
         for (instance, (started, options)) in started.iter_mut().zip(&self.options).enumerate() {
             let unit = StoredUnit::Epoch { counts_to: record.end_of(instance) };
-            self.start_process(started, &InstanceOptions { unit, ..options.clone() })?;
+            self.start_process(started, &InstanceOptions { unit, ..options.again() })?;
         }
         // One that cannot be linked is not reached by others: all begin again.
         let linked = self.link_all(started).map_err(InstanceError::Io);

@@ -1,60 +1,105 @@
-//! A file beside the instances that says how many there are, once all of them are stored.
+//! A file beside the instances that says how many there are, and to which store they belong.
 //!
-//! Without it an instance whose directory is lost would be made anew, with nothing in it, and the others would take that for what it has.
+//! Without it an instance whose directory is lost would be made anew, with nothing in it, and the others would take that for what it has; and one of
+//! another store would be taken for it.
 //!
 //! # Layout
-//! The file `instances` holds the number in decimal digits and a line feed.
+//! The file `instances` has lines of text:
+//! ```text
+//! 3                                         the number of instances
+//! store 9f6e3c1d0b5a48728f6e3c1d0b5a4872    the number of the store, in 32 hexadecimal digits
+//! not all made                              or `not all marked`; nothing when the store is whole
+//! ```
+//! Earlier versions wrote the first line alone. Their instances do not say which store they belong to; the next opening notes that at each of them.
 //!
 //! # Crash
-//! It is written behind a rename when all instances have been opened for the first time. Where it is missing some may not have been made yet.
+//! Each version of the file is written behind a rename: before the first instance is made, and when all are stored. Where there is no file, the
+//! instances that are found say how many there are. A new store is one without any instance: none is made beside others.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::directory_of;
+use super::epoch_record::lock;
+use crate::instance::{InstanceError, InstanceNumber, StoreId, StoreMember, StoreStage, StoredInstance};
 
-/// Checks that each instance is there that was stored.
-///
-/// # Errors
-/// One is missing, or the file cannot be read.
-pub(super) fn check(directory: &Path) -> io::Result<()> {
-    let path = path_in(directory);
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        read => read.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?,
-    };
-    let Ok(instances) = text.trim_end().parse::<u16>() else {
-        return Err(io::Error::other(format!(
-            "{}: it is damaged, and says no number of instances: if they are all there, remove it",
-            path.display()
-        )));
-    };
-    let is_lost = |instance: &u16| !has_files(&directory_of(directory, *instance));
-    match (0..instances).find(is_lost) {
-        Some(lost) => Err(io::Error::other(format!(
-            "{}: instance {lost} of {instances} is lost, and what it had is not at the others: put its files back, or restore a copy of all",
-            directory_of(directory, lost).display()
-        ))),
-        None => Ok(()),
+/// What a directory says of its instances.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    instances: u16,
+    /// `None` where an earlier version has made them.
+    store: Option<StoreId>,
+    stage: StoreStage,
+}
+
+/// Looks into the database of an instance, which nobody has open, and returns what it says of itself, and of the store that it belongs to.
+pub(crate) type Look<'a> =
+    &'a dyn Fn(&Path) -> Result<(Option<StoredInstance>, Option<StoreId>), InstanceError>;
+
+/// The instances that a directory has, or is to have.
+#[derive(Debug)]
+pub(super) struct Roster {
+    directory: PathBuf,
+    instances: u16,
+    pub(super) member: StoreMember,
+    /// The directory, where the file does not say that the store is whole: two processes do not make it at once.
+    held: Option<File>,
+}
+
+impl Roster {
+    /// Returns the instances of a directory that is there, to open so many. Nothing changes.
+    ///
+    /// # Errors
+    /// One of them is missing, or there are not so many; the file, or an instance that is to say how many they are, cannot be read.
+    pub(super) fn find(directory: &Path, planned: u16, look: Look<'_>) -> Result<Self, InstanceError> {
+        let is_whole = matches!(read(directory), Ok(Some(entry)) if entry.stage == StoreStage::Whole);
+        let held = if is_whole { None } else { Some(hold(directory).map_err(InstanceError::Io)?) };
+        let found = find(directory, look)?;
+        let entry = found.unwrap_or(Entry { instances: planned, store: None, stage: StoreStage::Making });
+        if entry.instances != planned {
+            return Err(problem(
+                directory,
+                &format!(
+                    "the instances there are part of {}: open them with as many, not with {planned}; \
+                     `ensilo islands redistribute` copies tables to another number of instances",
+                    entry.instances
+                ),
+            ));
+        }
+        let member = StoreMember { store: entry.store.unwrap_or_else(StoreId::random), stage: entry.stage };
+        Ok(Roster { directory: directory.to_owned(), instances: planned, member, held })
+    }
+
+    /// Says that the instances are about to be made, or marked.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        match self.member.stage {
+            StoreStage::Whole => Ok(()),
+            stage => write(&self.directory, self.instances, self.member.store, stage),
+        }
+    }
+
+    /// Says that all instances are stored, and belong to the store; returns which that is.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn end(self) -> io::Result<StoreId> {
+        if self.held.is_some() {
+            write(&self.directory, self.instances, self.member.store, StoreStage::Whole)?;
+        }
+        Ok(self.member.store)
     }
 }
 
-/// Notes that all of so many instances are stored, unless that is noted.
+/// Says of a copy how many instances it has, and to which store they belong.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(super) fn note(directory: &Path, instances: usize) -> io::Result<()> {
-    let path = path_in(directory);
-    if path.exists() {
-        return Ok(());
-    }
-    let begun = path.with_extension("begun");
-    let mut file = File::create(&begun)?;
-    writeln!(file, "{instances}")?;
-    file.sync_all()?;
-    std::fs::rename(&begun, &path)?;
-    File::open(directory)?.sync_all()
+pub(super) fn note(directory: &Path, instances: u16, store: StoreId) -> io::Result<()> {
+    write(directory, instances, store, StoreStage::Whole)
 }
 
 /// Removes the file of copies that are of no use, if there is one.
@@ -63,10 +108,158 @@ pub(super) fn remove(directory: &Path) {
     let _ = std::fs::remove_file(path_in(directory));
 }
 
-fn has_files(directory: &Path) -> bool {
-    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+/// Returns whether a directory holds a database.
+pub(crate) fn holds_database(directory: &Path) -> bool {
+    ["MANIFEST", "MANIFEST.copy"].iter().any(|name| directory.join(name).exists())
+}
+
+/// Returns whether a directory is that of instances, also if they are lost.
+pub(crate) fn holds_instances(directory: &Path) -> bool {
+    path_in(directory).exists() || directory_of(directory, 0).exists() || !present(directory).is_empty()
+}
+
+/// Checks that each instance is there that was stored.
+///
+/// # Errors
+/// One is missing; the file, or an instance that is to say how many they are, cannot be read.
+pub(crate) fn check(directory: &Path, look: Look<'_>) -> Result<(), InstanceError> {
+    find(directory, look).map(drop)
+}
+
+/// Returns which instance a directory is of several that are stored beside each other, as its place shows; `None` for any other directory.
+///
+/// The database there need not be whole.
+#[must_use]
+pub fn instance_by_place(directory: &Path) -> Option<InstanceNumber> {
+    let directory = std::fs::canonicalize(directory).ok()?;
+    let instance = number_of(directory.file_name()?.to_str()?)?;
+    let above = directory.parent()?;
+    let found = present(above).into_iter().max().map_or(0, |last| last + 1);
+    let instances = read(above).ok().flatten().map_or(found, |entry| entry.instances).max(instance + 1);
+    (instances > 1).then_some(InstanceNumber { instance, instances })
+}
+
+/// Returns what a directory says of its instances, all of which are there; `None` for a new store.
+fn find(directory: &Path, look: Look<'_>) -> Result<Option<Entry>, InstanceError> {
+    let present = present(directory);
+    let entry = match (read(directory).map_err(InstanceError::Io)?, present.first()) {
+        (Some(Entry { stage: StoreStage::Making, .. }) | None, None) => return Ok(None),
+        (Some(Entry { instances, store: None, .. }), Some(first)) => {
+            // Also where the rest of the file is lost.
+            Entry { instances, ..ask(directory, *first, look)? }
+        }
+        (Some(entry), _) => entry,
+        (None, Some(first)) => ask(directory, *first, look)?,
+    };
+    let is_lost = |instance: &u16| !holds_database(&directory_of(directory, *instance));
+    match (0..entry.instances).find(is_lost) {
+        Some(lost) if entry.stage != StoreStage::Making => {
+            Err(lost_instance(directory, lost, entry.instances))
+        }
+        _ => Ok(Some(entry)),
+    }
+}
+
+/// Returns what an instance says of all, where there is no file that does.
+fn ask(directory: &Path, instance: u16, look: Look<'_>) -> Result<Entry, InstanceError> {
+    let place = directory_of(directory, instance);
+    let (stored, store) = look(&place)?;
+    let Some(stored) = stored else {
+        return Err(problem(
+            &place,
+            "it holds a database that is none of an instance: instances have a directory of their own",
+        ));
+    };
+    let stage = if store.is_some() { StoreStage::Whole } else { StoreStage::Marking };
+    Ok(Entry { instances: stored.number.instances, store, stage })
+}
+
+fn lost_instance(directory: &Path, lost: u16, instances: u16) -> InstanceError {
+    problem(
+        &directory_of(directory, lost),
+        &format!(
+            "instance {lost} of {instances} is lost, and what it had is not at the others: put its files back, or restore a copy of all"
+        ),
+    )
+}
+
+/// Returns the instances in a directory that have a database, in their order.
+fn present(directory: &Path) -> Vec<u16> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let instances = entries.filter_map(|entry| number_of(entry.file_name().to_str()?));
+    let mut present: Vec<u16> =
+        instances.filter(|instance| holds_database(&directory_of(directory, *instance))).collect();
+    present.sort_unstable();
+    present
+}
+
+fn number_of(name: &str) -> Option<u16> {
+    name.strip_prefix("instance-")?.parse().ok()
+}
+
+/// Keeps others from making instances in a directory.
+fn hold(directory: &Path) -> io::Result<File> {
+    let held = File::open(directory)?;
+    lock(&held, directory, "instances are being opened there, in this process or another one")?;
+    Ok(held)
+}
+
+fn read(directory: &Path) -> io::Result<Option<Entry>> {
+    let path = path_in(directory);
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?,
+    };
+    let damaged = || {
+        io::Error::other(format!(
+            "{}: it is damaged, and does not say how many instances there are: put it back; without it \
+             the instances that are there say that, and none is opened if one is missing",
+            path.display()
+        ))
+    };
+    parse(&text).map(Some).ok_or_else(damaged)
+}
+
+fn parse(text: &str) -> Option<Entry> {
+    let mut lines = text.lines();
+    let instances = lines.next()?.parse().ok().filter(|instances| *instances > 0)?;
+    let Some(store) = lines.next() else {
+        return Some(Entry { instances, store: None, stage: StoreStage::Marking });
+    };
+    let stage = match lines.next() {
+        None => StoreStage::Whole,
+        Some(NOT_ALL_MADE) => StoreStage::Making,
+        Some(NOT_ALL_MARKED) => StoreStage::Marking,
+        Some(_) => return None,
+    };
+    let store = store.strip_prefix("store ").filter(|digits| digits.len() == STORE_DIGITS)?;
+    Some(Entry { instances, store: Some(store.parse().ok()?), stage })
+}
+
+const STORE_DIGITS: usize = 32;
+
+const NOT_ALL_MADE: &str = "not all made";
+const NOT_ALL_MARKED: &str = "not all marked";
+
+fn write(directory: &Path, instances: u16, store: StoreId, stage: StoreStage) -> io::Result<()> {
+    let path = path_in(directory);
+    let begun = path.with_extension("begun");
+    let mut file = File::create(&begun)?;
+    writeln!(file, "{instances}\nstore {store}")?;
+    match stage {
+        StoreStage::Whole => {}
+        StoreStage::Making => writeln!(file, "{NOT_ALL_MADE}")?,
+        StoreStage::Marking => writeln!(file, "{NOT_ALL_MARKED}")?,
+    }
+    file.sync_all()?;
+    std::fs::rename(&begun, &path)?;
+    File::open(directory)?.sync_all()
 }
 
 fn path_in(directory: &Path) -> PathBuf {
     directory.join("instances")
+}
+
+fn problem(path: &Path, what: &str) -> InstanceError {
+    InstanceError::Io(io::Error::other(format!("{}: {what}", path.display())))
 }

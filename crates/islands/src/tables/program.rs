@@ -79,11 +79,23 @@ impl Program for TableProgram {
     }
 }
 
+/// Returns the partitionings of the tables of an instance, by their names; none for a database that is none of an instance.
+pub(super) fn stored_partitionings(db: &Database) -> Result<Vec<(String, AnyPartitioning)>> {
+    match db.open_table() {
+        Err(Error::UnknownTable(_)) => Ok(Vec::new()),
+        notes => noted_partitionings(db, &notes?),
+    }
+}
+
+fn noted_partitionings(db: &Database, notes: &Table<TableNote>) -> Result<Vec<(String, AnyPartitioning)>> {
+    let notes: Vec<(_, TableNote)> = db.read(|tx| notes.scan().collect(tx))?;
+    notes.into_iter().map(|(name, note)| Ok((name, from_bytes(&note.partitioning)?))).collect()
+}
+
 impl TableProgram {
     /// Returns the partitionings of all tables, by their names.
     pub(super) fn partitionings(&self) -> Result<Vec<(String, AnyPartitioning)>> {
-        let notes: Vec<(_, TableNote)> = self.db.read(|tx| self.notes.scan().collect(tx))?;
-        notes.into_iter().map(|(name, note)| Ok((name, from_bytes(&note.partitioning)?))).collect()
+        noted_partitionings(&self.db, &self.notes)
     }
 
     fn stored_partitioning(&self, table: &str) -> Result<AnyPartitioning> {

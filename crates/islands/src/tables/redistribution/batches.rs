@@ -68,6 +68,12 @@ impl Iterator for Batches {
     }
 }
 
+/// Returns how many rows a table has in a database.
+pub(super) fn count(db: &Database, table: &str) -> Result<u64, Error> {
+    let batches = Batches::of(db, table)?.into_iter().flatten();
+    batches.map(|batch| Ok(batch?.len() as u64)).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use ensilo::Row;

@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 use ensilo::row::{KeyPart, Schema};
 use ensilo::{Database, Error};
 
-use super::batches::Batches;
+use super::batches::{Batches, count};
 use super::{DatabaseOptions, RedistributionError};
 use crate::instance::{StoredInstance, stored_instance};
-use crate::islands::{CommitUnit, Islands, IslandsOptions, Unfinished, directory_of};
+use crate::islands::{
+    CommitUnit, Islands, IslandsOptions, Unfinished, check, directory_of, holds_instances,
+    look_into as look_into_instance,
+};
 use crate::placement::{Instances, Placement, Plan};
 use crate::tables::database::RESERVED;
 use crate::tables::partitioning::AnyPartitioning;
-use crate::tables::program::{NOTES, TableProgram};
+use crate::tables::program::{NOTES, TableProgram, stored_partitionings};
 use crate::topology::Topology;
 
 /// How long transactions may stay in doubt when all instances are open.
@@ -49,7 +52,7 @@ impl Source {
             let message = "holds a copy that was not finished: name what it was made from";
             return Err(foreign(directory, message));
         }
-        match directory_of(directory, 0).exists() {
+        match holds_instances(directory) {
             true => Source::open_instances(directory, database),
             false => Source::open_single(directory, database),
         }
@@ -69,18 +72,32 @@ impl Source {
         wait_until_decided(&islands)?;
         let databases = databases_of(&islands);
         let tables = partitioned_tables(&islands, &databases)?;
+        tables.iter().try_for_each(|table| check_replicas(&databases, table))?;
         Ok(Source { databases, tables, workers, unit, _islands: Some(islands) })
     }
 
     fn open_single(directory: &Path, database: &DatabaseOptions) -> Result<Self, RedistributionError> {
         let db = database().read_only(true).open(directory).map_err(RedistributionError::of_source)?;
         db.wait_until_loaded().map_err(RedistributionError::of_source)?;
-        if stored_instance(&db).map_err(RedistributionError::of_source)?.is_some() {
-            return Err(foreign(directory, "is one instance of several: name the directory above it"));
+        match stored_instance(&db).map_err(RedistributionError::of_source)? {
+            Some(StoredInstance { number, .. }) if number.instances > 1 => {
+                return Err(foreign(directory, "is one instance of several: name the directory above it"));
+            }
+            // Up to where it counts stands beside it.
+            Some(StoredInstance { commits_by_epochs: true, .. }) => {
+                return Err(foreign(
+                    directory,
+                    "is an instance that commits by epochs: name the directory above it",
+                ));
+            }
+            Some(_) | None => {}
         }
+        let noted = stored_partitionings(&db).map_err(RedistributionError::of_source)?;
+        let noted: BTreeMap<_, _> = noted.into_iter().collect();
         let names = db.list_tables().map_err(RedistributionError::of_source)?;
-        let table = |name: &String| table_of(db.schema(name)?, None);
-        let tables = names.iter().map(table).collect::<Result<_, Error>>();
+        let names = names.iter().filter(|name| !name.starts_with(RESERVED));
+        let table = |name: &String| table_of(db.schema(name)?, noted.get(name).cloned());
+        let tables = names.map(table).collect::<Result<_, Error>>();
         Ok(Source {
             tables: tables.map_err(RedistributionError::of_source)?,
             databases: vec![db],
@@ -122,6 +139,8 @@ pub(super) fn databases_of(islands: &Islands<TableProgram>) -> Vec<Database> {
 
 /// Returns what the files of the first instance say, which nobody has open.
 fn look_into(directory: &Path, database: &DatabaseOptions) -> Result<StoredInstance, RedistributionError> {
+    let look = |directory: &Path| look_into_instance(directory, database());
+    check(directory, &look).map_err(RedistributionError::Source)?;
     let first = directory_of(directory, 0);
     let options = database().read_only(true).answer_while_loading(true);
     let db = options.open(first).map_err(RedistributionError::of_source)?;
@@ -189,6 +208,23 @@ fn check_that_noted(
         }
     }
     Ok(())
+}
+
+/// Checks that all instances have as many rows of a replicated table as each other. Those of the first one are copied.
+fn check_replicas(databases: &[Database], table: &SourceTable) -> Result<(), RedistributionError> {
+    if table.partitioning != Some(AnyPartitioning::Replicated) {
+        return Ok(());
+    }
+    let name = table.schema.name();
+    let rows = databases.iter().map(|db| count(db, name)).collect::<Result<Vec<_>, _>>();
+    let rows = rows.map_err(RedistributionError::of_rows(name))?;
+    match rows.iter().position(|more| *more != rows[0]) {
+        None => Ok(()),
+        Some(other) => Err(RedistributionError::Unfit(format!(
+            "table {name} is replicated, and has {} rows at instance 0 and {} at instance {other}: one of them is not what it was; restore a copy of all",
+            rows[0], rows[other]
+        ))),
+    }
 }
 
 fn has_rows(rows: Option<Batches>) -> Result<bool, Error> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ensilo::{Database, DynamicTable, Error};
 
-use super::batches::Batches;
+use super::batches::count;
 use super::plan::PlannedTable;
 use super::source::{databases_of, options_of};
 use super::{DatabaseOptions, RedistributedTable, RedistributionError};
@@ -77,9 +77,4 @@ impl Target {
         }
         Ok(())
     }
-}
-
-fn count(db: &Database, table: &str) -> Result<u64, Error> {
-    let batches = Batches::of(db, table)?.into_iter().flatten();
-    batches.map(|batch| Ok(batch?.len() as u64)).sum()
 }
