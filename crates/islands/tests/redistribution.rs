@@ -298,10 +298,67 @@ fn a_source_that_lacks_an_instance_is_refused() {
         let [one, three, target] = ["one", "three", "target"].map(|name| place.path().join(name));
         fill(&one, unit);
         Redistribution::of(&one).instances(3).write_to(&three).unwrap();
-        std::fs::remove_dir_all(three.join("instance-2")).unwrap();
-        let refused = Redistribution::of(&three).instances(1).write_to(&target).unwrap_err();
-        assert!(refused.to_string().contains("instance 2 of 3 is lost"), "{refused}");
-        assert!(!three.join("instance-2").exists());
+        for lost in [2, 0] {
+            let lost_files = three.join(format!("instance-{lost}"));
+            std::fs::rename(&lost_files, place.path().join("kept")).unwrap();
+            std::fs::create_dir_all(lost_files.join("lost+found")).unwrap();
+            let refused = Redistribution::of(&three).instances(1).write_to(&target).unwrap_err();
+            assert!(refused.to_string().contains(&format!("instance {lost} of 3 is lost")), "{refused}");
+            assert!(!lost_files.join("MANIFEST").exists());
+            std::fs::remove_dir_all(&lost_files).unwrap();
+            let refused = Redistribution::of(&three).instances(1).write_to(&target).unwrap_err();
+            assert!(refused.to_string().contains(&format!("instance {lost} of 3 is lost")), "{refused}");
+            std::fs::rename(place.path().join("kept"), &lost_files).unwrap();
+        }
+        Redistribution::of(&three).instances(1).write_to(&target).unwrap();
+    }
+}
+
+#[test]
+fn replicas_that_differ_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let [one, two, target] = ["one", "two", "target"].map(|name| place.path().join(name));
+    fill(&one, CommitUnit::Transaction);
+    Redistribution::of(&one).instances(2).write_to(&two).unwrap();
+    {
+        let db = Database::open(two.join("instance-1")).unwrap();
+        let rates: Table<Rate> = db.open_table().unwrap();
+        assert!(db.transact(|tx| rates.delete(tx, 3)).unwrap());
+    }
+    let refused = Redistribution::of(&two).write_to(&target).unwrap_err();
+    assert!(refused.to_string().contains("5 rows at instance 0 and 4 at instance 1"), "{refused}");
+}
+
+/// From before there is a database in it until everything was read back.
+#[test]
+fn no_instance_of_an_unfinished_target_can_be_opened_by_itself() {
+    for unit in CommitUnit::all() {
+        let place = tempfile::tempdir().unwrap();
+        let [one, two] = ["one", "two"].map(|name| place.path().join(name));
+        fill(&one, unit);
+        let opened = AtomicUsize::new(0);
+        let try_all = || {
+            for instance in ["instance-0", "instance-1"] {
+                let instance = two.join(instance);
+                for read_only in [true, false] {
+                    let alone = Database::options().read_only(read_only).must_exist(true).open(&instance);
+                    let refused = alone.unwrap_err().to_string();
+                    assert!(refused.contains("not finished"), "{refused}");
+                }
+                opened.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let mut stages = 0;
+        let progress = |progress: &RedistributionProgress<'_>| {
+            if !matches!(progress, RedistributionProgress::Opening) {
+                stages += usize::from(matches!(progress, RedistributionProgress::ReadingBack));
+                try_all();
+            }
+        };
+        Redistribution::of(&one).instances(2).progress(progress).write_to(&two).unwrap();
+        assert_eq!(stages, 1);
+        assert!(opened.load(Ordering::Relaxed) >= 4);
+        check(&open(&two, 2, unit));
     }
 }
 
@@ -516,8 +573,17 @@ fn a_single_database_becomes_instances_and_one_instance_is_a_single_database() {
         db.read(|tx| there.scan().collect(tx)).unwrap().into_iter().map(|(_, line)| line).collect();
     assert_eq!(all, lines());
     drop(db);
-    let refused = Redistribution::of(one.join("instance-0")).write_to(place.path().join("none")).unwrap_err();
-    assert!(refused.to_string().contains("name the directory above"), "{refused}");
+    let refused = Redistribution::of(two.join("instance-0")).write_to(place.path().join("none")).unwrap_err();
+    assert!(refused.to_string().contains("one instance of several"), "{refused}");
+    // The only instance has all rows, and says how they are placed.
+    let again = place.path().join("again");
+    let copied = Redistribution::of(one.join("instance-0")).instances(2).write_to(&again).unwrap();
+    assert_eq!((copied.tables.len(), copied.rows), (1, 3000));
+    {
+        let db = open(&again, 2, CommitUnit::Transaction);
+        let there = db.table::<Line>(by_warehouse()).unwrap();
+        assert_eq!(db.read(|tx| there.scan().collect(tx)).unwrap(), lines());
+    }
     let refused =
         Redistribution::of(place.path().join("nothing")).write_to(place.path().join("none")).unwrap_err();
     assert!(matches!(refused, RedistributionError::Source(_)), "{refused:?}");

@@ -2,20 +2,20 @@
 //!
 //! # How
 //! ```text
-//! mark         the target says that it is not finished: it is not opened
+//! mark         the target says that it is not finished, and so does the directory of each new instance: nobody else opens them
 //! open         the source is opened as ever, which ends what a crash has left, and waits until nothing is in doubt
 //! plan         each table gets its new partitioning, or what is asked for is refused
-//! make         the new instances are opened, and the directory of each says that it is not finished
+//! make         the new instances are opened
 //! copy         table by table: a thread for each old instance reads, one for each new instance writes
-//! store        each new instance waits until everything is on disk, is closed, and may be opened
-//! read back    the target is opened as ever, and its rows are counted
-//! unmark       the target may be opened
+//! store        each new instance waits until everything is on disk, and is closed
+//! read back    the target is opened again, and its rows are counted
+//! unmark       each instance may be opened, and then the target
 //! ```
 //! Nobody else writes to the source meanwhile: the batches that are read belong to one point. New instances are written to one by one, each in
 //! transactions of its own; what is half written is never seen, since the mark is there.
 //!
 //! # Crash
-//! As long as the mark is there the target is not opened. It is removed last. An instance has a mark of its own until it has all of its rows: it could be
+//! As long as the mark is there the target is not opened. It is removed last. An instance has a mark of its own until all was read back: it could be
 //! opened as a database by itself. After an error what was made of the target is removed, the marks included; a process that ends, or a panic, leaves them.
 
 mod batches;
@@ -44,7 +44,7 @@ pub use self::repartitioning::Repartitioning;
 use self::source::Source;
 use self::target::{Shape, Target};
 use super::partitioning::Partitioning;
-use crate::islands::{CommitUnit, Unfinished, directory_of, remove_copies};
+use crate::islands::{CommitUnit, Unfinished, create_directories, directory_of, remove_copies};
 
 /// The options that a database is opened with.
 type DatabaseOptions = Arc<dyn Fn() -> Options + Send + Sync>;
@@ -55,6 +55,7 @@ type DatabaseOptions = Arc<dyn Fn() -> Options + Send + Sync>;
 /// primary keys. All rows of all tables arrive, with their schemas and secondary indexes. The rows of the source stay as they are; what a crash has left
 /// there is ended, as by every opening. The target is a directory of instances; of a single one, the directory `instance-0` in it is a [`Database`] by
 /// itself, with the tables and those of the instance, whose names begin with `islands_`.
+/// Such a directory is also taken as a source, unless its instance commits by epochs.
 ///
 /// Each table keeps its partitioning, and its rows go to where that has them among the new instances. What was partitioned by ranges needs as many
 /// beginnings as there are instances now, less one: where their number changes, they are chosen so that each instance gets about as many rows, and
@@ -261,9 +262,10 @@ impl<'a> Redistribution<'a> {
             unit: self.unit.unwrap_or(source.unit),
         };
         let planned = plan(&source, &self.changes, shape.instances)?;
-        let target = Target::open(directory, shape, &self.database)?;
         let of_target = |error| RedistributionError::Target { directory: directory.to_owned(), error };
+        // Before there is anything that could be opened.
         let unfinished = mark_instances(directory, shape.instances).map_err(of_target)?;
+        let target = Target::open(directory, shape, &self.database)?;
         let mut tables = Vec::new();
         for table in &planned {
             tables.push(self.copy(&source, &target, table, &tables)?);
@@ -271,9 +273,9 @@ impl<'a> Redistribution<'a> {
         target.store()?;
         // Before they are opened again, and each needs its memory.
         drop((source, target));
-        unfinished.into_iter().try_for_each(Unfinished::end).map_err(of_target)?;
         (self.progress)(&RedistributionProgress::ReadingBack);
         Target::open(directory, shape, &self.database)?.check(&tables)?;
+        unfinished.into_iter().try_for_each(Unfinished::end).map_err(of_target)?;
         let rows = tables.iter().map(|table| table.rows).sum();
         let Shape { instances, workers, unit } = shape;
         Ok(Redistributed { tables, rows, instances, workers, unit, duration: start.elapsed() })
@@ -303,7 +305,12 @@ impl<'a> Redistribution<'a> {
 }
 
 fn mark_instances(target: &Path, instances: u16) -> io::Result<Vec<Unfinished>> {
-    (0..instances).map(|instance| Unfinished::mark(&directory_of(target, instance))).collect()
+    let mark = |instance| {
+        let directory = directory_of(target, instance);
+        create_directories(&directory)?;
+        Unfinished::mark(&directory)
+    };
+    (0..instances).map(mark).collect()
 }
 
 /// Removes what was made of a target. What cannot be removed stays with the mark that keeps it from being opened.
