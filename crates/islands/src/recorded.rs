@@ -5,7 +5,7 @@
 //! and 99. A key is a number from 0 to 2^64 - 1 that stands for rows that are always at one instance together. Keys have an order: where an instance
 //! has rows by ranges of their keys, neighbours are likely to be at one instance. `r 17-99` reads rows that belong to keys from 17 to 99, wherever
 //! these are. `*` stands for rows at every instance. The first key is where the transaction begins. A key may come several times. Empty lines, and
-//! those that begin with `#`, are left out.
+//! those that begin with `#`, are left out. Each line ends with a line feed: a last one without it is cut off, and refused.
 //!
 //! `docs/recorded-transactions.md` shows how such a file is made and what it is good for.
 
@@ -74,6 +74,11 @@ pub enum RecordedError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The last line, of this number, has no line feed at its end: the file is cut off, and a key on it may be, too.
+    CutOff {
+        /// The number of the line, from 1 on.
+        line: usize,
+    },
     /// There is no transaction: something has to be recorded first.
     Empty,
 }
@@ -85,6 +90,10 @@ impl fmt::Display for RecordedError {
             RecordedError::Malformed { line, problem } => {
                 write!(f, "line {line} is no transaction such as `r 17 w 4`: {problem}")
             }
+            RecordedError::CutOff { line } => write!(
+                f,
+                "the file is cut off in line {line}, which has no line feed at its end: remove the line, or end it if it is whole"
+            ),
             RecordedError::Empty => f.write_str("no transaction is recorded there"),
         }
     }
@@ -126,9 +135,12 @@ impl FromStr for RecordedTransactions {
 
     fn from_str(text: &str) -> Result<Self, RecordedError> {
         let mut transactions = Vec::new();
-        for (line, text) in (1..).zip(text.lines()) {
+        for (line, text) in (1..).zip(text.split_inclusive('\n')) {
             if text.trim().is_empty() || text.starts_with('#') {
                 continue;
+            }
+            if !text.ends_with('\n') {
+                return Err(RecordedError::CutOff { line });
             }
             transactions.push(accesses(text).map_err(|problem| RecordedError::Malformed { line, problem })?);
         }
@@ -214,13 +226,27 @@ mod tests {
             ("r 7-7", 1, "the range 7-7 does not end behind its beginning"),
             ("r 1 2", 1, "\"2\" is neither r nor w"),
         ] {
-            let error = text.parse::<RecordedTransactions>().unwrap_err();
+            let error = format!("{text}\n").parse::<RecordedTransactions>().unwrap_err();
             assert!(
                 matches!(error, RecordedError::Malformed { line: found, .. } if found == line),
                 "{error:?}"
             );
             assert!(error.to_string().contains(problem), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_is_refused() {
+        let whole = "r 1\nw 183655924057700881\n";
+        let recorded: RecordedTransactions = whole.parse().unwrap();
+        assert_eq!(recorded.transactions().len(), 2);
+        for end in "r 1\n".len() + 1..whole.len() {
+            let error = whole[..end].parse::<RecordedTransactions>().unwrap_err();
+            assert_eq!(error, RecordedError::CutOff { line: 2 });
+            assert!(error.to_string().contains("cut off in line 2"), "{error}");
+        }
+        // A comment says nothing.
+        assert!("r 1\n# the end".parse::<RecordedTransactions>().is_ok());
     }
 
     #[test]

@@ -39,7 +39,8 @@ Exit codes: 0 all is well; 1 it failed; 2 bad parameters; 130 it was interrupted
 const RECORDED: &str = "\
 The file has a transaction on each line: pairs of r (read) or w (write) and a partition key, a number from 0 to 2^64 - 1
 that stands for rows which are always at one instance together, a range of keys such as 17-99, or * for rows at every
-instance. The first key is where the transaction begins. Empty lines and those that begin with # are left out. A program records such a file by
+instance. The first key is where the transaction begins. Empty lines and those that begin with # are left out, and the
+last line ends with a line feed like the others. A program records such a file by
 IslandDatabase::record (docs/recorded-transactions.md).
 
 Each key becomes a row of 250 bytes, of which there are no fewer than cores; instances have as many of them as each other,
