@@ -8,6 +8,7 @@ mod epoch_record;
 mod epochs;
 mod local;
 mod open;
+mod open_files;
 mod point;
 mod process;
 mod processes;

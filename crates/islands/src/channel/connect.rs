@@ -229,7 +229,8 @@ impl Meeting {
             let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
             match recvmsg(&self.link, &mut [IoSliceMut::new(&mut step)], &mut passed_on, flags) {
                 Ok(received) if received.flags.contains(ReturnFlags::CTRUNC) => {
-                    return Err(ChannelError::Io(io::Error::other("no more files can be opened")));
+                    // Otherwise the file that was passed on would have come.
+                    return Err(ChannelError::Io(io::Error::from(Errno::MFILE)));
                 }
                 Ok(received) => break received.bytes,
                 Err(Errno::AGAIN | Errno::INTR) if !has_passed(Some(self.deadline)) => {}

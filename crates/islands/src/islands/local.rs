@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unfinished_disk::UnfinishedDisk;
 use crate::binding::bind_this_thread;
-use crate::channel::{ChannelKind, connect_to_wait};
+use crate::channel::{ChannelError, ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
     Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes, OpenTransactions, Program,
@@ -173,7 +173,7 @@ impl<P: Program> LocalInstance<P> {
 
     /// Has a worker reach another site over a socket, once the other end does the same.
     pub(crate) fn link(&self, worker: u16, site: SiteId, end: UnixStream) -> io::Result<()> {
-        let channel = connect_to_wait(self.channel, end).map_err(io::Error::other)?;
+        let channel = connect_to_wait(self.channel, end).map_err(io_error)?;
         self.submit(worker, Submission::Link(site, channel));
         Ok(())
     }
@@ -198,6 +198,15 @@ impl<P: Program> LocalInstance<P> {
             // One that has failed has said so to those who asked it for something.
             let _ = thread.join();
         }
+    }
+}
+
+/// Returns the error of the system, where it is one.
+fn io_error(error: ChannelError) -> io::Error {
+    match error {
+        ChannelError::Io(error) => error,
+        ChannelError::Closed => io::Error::new(io::ErrorKind::BrokenPipe, error),
+        error => io::Error::other(error),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ensilo::Options;
 
 use super::local::{InstanceOptions, LocalInstance};
+use super::open_files;
 use super::processes::Processes;
 use crate::commit::SiteId;
 use crate::instance::{Answer, InstanceError, Program, Submission};
@@ -214,6 +215,7 @@ fn open_in_threads<P: Program>(
     options: &[InstanceOptions],
     database: &dyn Fn() -> Options,
 ) -> Result<Threads<P>, InstanceError> {
+    open_files::raise_limit();
     let mut threads = Threads(Vec::new());
     for options in options {
         threads.0.push(LocalInstance::open(options, database(), |_| ())?);
@@ -221,7 +223,8 @@ fn open_in_threads<P: Program>(
     for (first, first_options) in options.iter().enumerate() {
         for (second, second_options) in options.iter().enumerate().skip(first + 1) {
             for worker in 0..first_options.workers.min(second_options.workers) {
-                link(&threads.0, (first, second), worker).map_err(InstanceError::Io)?;
+                let linked = link(&threads.0, (first, second), worker);
+                linked.map_err(|error| InstanceError::Io(open_files::explained(error)))?;
             }
         }
     }
@@ -238,8 +241,13 @@ fn link<P: Program>(
     let site = |instance: usize| SiteId { instance: instance as u16, worker };
     thread::scope(|scope| {
         let other = scope.spawn(|| instances[second].link(worker, site(first), there));
-        instances[first].link(worker, site(second), here)?;
-        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let first = instances[first].link(worker, site(second), here);
+        let second = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (first, second) {
+            // The other one says why it has closed its end.
+            (Err(closed), Err(cause)) if closed.kind() == io::ErrorKind::BrokenPipe => Err(cause),
+            (first, second) => first.and(second),
+        }
     })
 }
 
