@@ -67,6 +67,11 @@ pub struct Assessment {
     pub predictions: Vec<Prediction>,
     /// Transactions a second that each size was measured with, if it was.
     pub measured: Option<Vec<f64>>,
+    /// In the runs that costs come from, how many conflicts and waits there were for each transaction that has committed, at most: what they cost
+    /// differs from size to size, which the prediction does not know.
+    pub conflicts: f64,
+    /// How many cores the machine has more than this one, where costs were measured.
+    pub unmeasured_cores: usize,
 }
 
 impl Assessment {
@@ -108,7 +113,8 @@ impl MeasureOptions {
         if cores as u64 > sites {
             return Err(RunError::TooFewSites { sites, cores });
         }
-        let costs = self.costs(workload, |what| progress(&format!("measuring {what}")))?;
+        let (costs, conflicts) =
+            self.costs_and_conflicts(workload, |what| progress(&format!("measuring {what}")))?;
         let predictions = self.predict(workload, &costs, target)?;
         let measured = if verify {
             let verifying = |what: &str| progress(&format!("verifying {what}"));
@@ -116,7 +122,8 @@ impl MeasureOptions {
         } else {
             None
         };
-        Ok(Assessment { costs, predictions, measured })
+        let unmeasured_cores = cores.saturating_sub(self.topology.cores().len());
+        Ok(Assessment { costs, predictions, measured, conflicts, unmeasured_cores })
     }
 
     /// Predicts the throughput of each size, from what the transactions of a workload cost here.
@@ -165,25 +172,34 @@ impl MeasureOptions {
         &self,
         workload: &W,
         layout: Layout,
-        mut progress: impl FnMut(&str),
+        progress: impl FnMut(&str),
     ) -> Result<f64, RunError> {
+        Ok(self.measure(workload, layout, progress)?.throughput)
+    }
+
+    fn measure<W: Workload>(
+        &self,
+        workload: &W,
+        layout: Layout,
+        mut progress: impl FnMut(&str),
+    ) -> Result<Measured, RunError> {
         for time in [self.time, self.time * LONGER] {
-            let throughput = self.throughput_in(time, workload, layout, &mut progress)?;
-            if throughput > 0.0 {
-                return Ok(throughput);
+            let measured = self.measure_in(time, workload, layout, &mut progress)?;
+            if measured.throughput > 0.0 {
+                return Ok(measured);
             }
         }
         Err(RunError::NoneCommitted(self.time * LONGER))
     }
 
-    /// The same, in so much time; 0 if none commits.
-    fn throughput_in<W: Workload>(
+    /// The same, in so much time; a throughput of 0 if none commits.
+    fn measure_in<W: Workload>(
         &self,
         time: Duration,
         workload: &W,
         Layout { instances, workers, width }: Layout,
         mut progress: impl FnMut(&str),
-    ) -> Result<f64, RunError> {
+    ) -> Result<Measured, RunError> {
         let placement = Placement::Group;
         let arguments = vec!["instance".to_owned(), workload.program_name().to_owned()];
         let directory = self.stored.map(|_| temporary_directory()).transpose()?;
@@ -204,7 +220,9 @@ impl MeasureOptions {
         progress(&format!(
             "{name}: {instances} instances, {workers} workers each, {width} at a time, {stored}"
         ));
-        Ok(run(workload, options, |_| ())?.throughput)
+        let report = run(workload, options, |_| ())?;
+        let conflicts = (report.retried + report.waited) as f64 / (report.throughput * report.seconds);
+        Ok(Measured { throughput: report.throughput, conflicts })
     }
 
     /// Measures what the transactions of a workload cost: local ones, all of them at one instance, and multisite ones at two. The machine has two
@@ -212,18 +230,25 @@ impl MeasureOptions {
     ///
     /// # Errors
     /// [`RunError`].
-    pub fn costs<W: Workload>(
+    pub fn costs<W: Workload>(&self, workload: &W, progress: impl FnMut(&str)) -> Result<Costs, RunError> {
+        Ok(self.costs_and_conflicts(workload, progress)?.0)
+    }
+
+    /// Returns how many conflicts and waits there were for each transaction as well, at most.
+    fn costs_and_conflicts<W: Workload>(
         &self,
         workload: &W,
         mut progress: impl FnMut(&str),
-    ) -> Result<Costs, RunError> {
-        let in_memory = MeasureOptions { stored: None, ..self.clone() };
-        let times = in_memory.times(workload, [WIDTH_WITHOUT_WAIT, 1], &mut progress)?;
-        let stored = self.stored.map(|_| self.times(workload, [self.width], progress)).transpose()?;
+    ) -> Result<(Costs, f64), RunError> {
+        let (in_memory, mut conflicts) = (MeasureOptions { stored: None, ..self.clone() }, 0.0);
+        let times = in_memory.times(workload, [WIDTH_WITHOUT_WAIT, 1], &mut conflicts, &mut progress)?;
+        let stored =
+            self.stored.map(|_| self.times(workload, [self.width], &mut conflicts, progress)).transpose()?;
         let all_multisite = workload.with_multisite(100);
         let (share, spread) = (f64::from(all_multisite.multisite_percent()) / 100.0, all_multisite.spread(2));
         let parts = Parts { others: share * spread.others, distributed: share * spread.distributed };
-        Ok(costs_of(&times, stored.as_ref(), parts, (self.topology.cores().len(), self.width)))
+        let costs = costs_of(&times, stored.as_ref(), parts, (self.topology.cores().len(), self.width));
+        Ok((costs, conflicts))
     }
 
     /// Measures how many nanoseconds of a worker a transaction takes; multisite ones with several widths.
@@ -231,13 +256,15 @@ impl MeasureOptions {
         &self,
         workload: &W,
         widths: [usize; WIDTHS],
+        conflicts: &mut f64,
         mut progress: impl FnMut(&str),
     ) -> Result<Times<WIDTHS>, RunError> {
         let cores = self.topology.cores().len();
         let mut nanos = |workload: &W, instances: usize, workers: u16, width: usize| {
             let layout = Layout { instances, workers, width };
-            let throughput = self.throughput(workload, layout, &mut progress)?;
-            Ok::<f64, RunError>(instances as f64 * f64::from(workers) * 1e9 / throughput)
+            let measured = self.measure(workload, layout, &mut progress)?;
+            *conflicts = conflicts.max(measured.conflicts);
+            Ok::<f64, RunError>(instances as f64 * f64::from(workers) * 1e9 / measured.throughput)
         };
         let (local, all_multisite) = (workload.with_multisite(0), workload.with_multisite(100));
         let made_local = workload.multisite_made_local();
@@ -255,6 +282,14 @@ impl MeasureOptions {
         };
         Ok(Times { local, shared, multisite })
     }
+}
+
+/// What a run was measured with.
+struct Measured {
+    /// Transactions a second.
+    throughput: f64,
+    /// Conflicts and waits for each transaction that has committed.
+    conflicts: f64,
 }
 
 /// Nanoseconds of a worker for a transaction.

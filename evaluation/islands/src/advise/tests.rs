@@ -125,6 +125,8 @@ fn assessment(predicted: [f64; 3], measured: Option<[f64; 3]>) -> Assessment {
         costs,
         predictions: predicted.map(size).to_vec(),
         measured: measured.map(|measured| measured.to_vec()),
+        conflicts: 0.0,
+        unmeasured_cores: 0,
     }
 }
 

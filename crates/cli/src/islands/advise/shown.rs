@@ -1,7 +1,7 @@
 //! What `ensilo islands advise` shows.
 
 use ensilo_islands::Latencies;
-use ensilo_islands::advisor::{Costs, Prediction};
+use ensilo_islands::advisor::Costs;
 use ensilo_islands_bench::Assessment;
 
 use crate::output::Output;
@@ -14,6 +14,9 @@ const CLOSE: f64 = 0.10;
 
 /// So much more than the second best is sure.
 const CLEAR: f64 = 0.25;
+
+/// With more conflicts for each transaction than this, their number decides, and not what was measured of costs.
+const MANY_CONFLICTS: f64 = 0.05;
 
 /// Shows how long messages take between cores.
 pub(super) fn latencies(output: &mut Output, latencies: &Latencies) {
@@ -63,7 +66,7 @@ pub(super) fn sizes(output: &mut Output, assessment: &Assessment) {
             output.line(format_args!("{}", bar("     measured", measured[at], most)));
         }
     }
-    output.line(format_args!("{}", how_sure(predictions, best)));
+    output.line(format_args!("{}", how_sure(assessment, best)));
     if let Some((_, reached)) = assessment.verified() {
         output.line(format_args!(
             "The recommended size reaches {:.0} % of what the best one was measured with.",
@@ -78,7 +81,8 @@ fn bar(name: &str, throughput: f64, most: f64) -> String {
 }
 
 /// Says how much better the recommended size is than the next one.
-fn how_sure(predictions: &[Prediction], best: usize) -> String {
+fn how_sure(assessment: &Assessment, best: usize) -> String {
+    let predictions = &assessment.predictions;
     let others = predictions.iter().enumerate().filter(|(at, _)| *at != best);
     let second = others.map(|(_, size)| size.throughput).fold(0.0, f64::max);
     if predictions.len() == 1 {
@@ -88,7 +92,44 @@ fn how_sure(predictions: &[Prediction], best: usize) -> String {
     let says = match lead {
         lead if lead < CLOSE => "either will do: measurements vary as much",
         lead if lead < CLEAR => "likely",
+        _ if doubt(assessment).is_some() => "likely",
         _ => "sure",
     };
-    format!("The next best size is predicted to reach {:.0} % of it: {says}.", 100.0 / (1.0 + lead))
+    let but = doubt(assessment).map_or(String::new(), |doubt| format!("; but {doubt}"));
+    format!("The next best size is predicted to reach {:.0} % of it: {says}{but}.", 100.0 / (1.0 + lead))
+}
+
+/// Returns why predictions may be far off, if there is a reason.
+fn doubt(assessment: &Assessment) -> Option<String> {
+    let Assessment { conflicts, unmeasured_cores, .. } = assessment;
+    match (*conflicts > MANY_CONFLICTS, unmeasured_cores) {
+        (true, _) => Some(format!(
+            "few rows are wanted by many, with {:.0} conflicts and waits for each hundred transactions, which other sizes may have more or fewer of",
+            conflicts * 100.0
+        )),
+        (false, 0) => None,
+        (false, cores) => Some(format!("{cores} cores were not measured")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_islands::advisor::{Prediction, Storing};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_sure_where_rows_are_contended_or_cores_were_not_measured() {
+        let size = |throughput| Prediction { instances: 1, workers: 2, throughput };
+        let costs = Costs { local: 1.0, sharing: 1.0, part: 1.0, wait: 1.0, storing: Storing::default() };
+        let says = |conflicts, unmeasured_cores| {
+            let predictions = vec![size(10.0), size(1.0)];
+            how_sure(&Assessment { costs, predictions, measured: None, conflicts, unmeasured_cores }, 0)
+        };
+        assert!(says(0.01, 0).ends_with(": sure."), "{}", says(0.01, 0));
+        let contended = says(2.0, 0);
+        assert!(contended.contains("likely; but few rows are wanted by many, with 200 "), "{contended}");
+        let described = says(0.0, 22);
+        assert!(described.ends_with("likely; but 22 cores were not measured."), "{described}");
+    }
 }
