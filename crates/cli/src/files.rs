@@ -2,6 +2,7 @@
 
 mod backup;
 mod checkpoint;
+mod instance;
 mod log;
 mod output;
 mod repair;

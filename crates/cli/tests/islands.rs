@@ -243,6 +243,85 @@ fn tables_are_redistributed_over_another_number_of_instances() {
 }
 
 #[test]
+fn an_instance_of_several_is_neither_copied_nor_repaired_nor_salvaged_by_itself() {
+    let place = TestDirectory::new("islands-alone");
+    let [two, one, elsewhere] = ["two", "one", "elsewhere"].map(|name| place.join(name));
+    drop(open_accounts(&two, 2));
+    drop(open_accounts(&one, 1));
+    let instance = two.join("instance-1");
+    let target = place.join("target");
+    let commands: [(&str, &[&Path]); 3] =
+        [("repair", &[&instance]), ("salvage", &[&instance, &target]), ("backup", &[&instance, &target])];
+    for (command, paths) in commands {
+        let refused = expect_exit(1, &[command], paths);
+        assert!(refused.contains("instance 1 of 2: an instance of several that are one"), "{refused}");
+        assert!(refused.contains("copy") && !target.exists(), "{refused}");
+    }
+    // Also one that is damaged, or was put elsewhere.
+    std::fs::rename(instance.join("MANIFEST"), place.join("MANIFEST")).unwrap();
+    assert!(expect_exit(1, &["salvage"], &[&instance, &target]).contains("instance 1 of 2"));
+    std::fs::rename(place.join("MANIFEST"), instance.join("MANIFEST")).unwrap();
+    expect_exit(0, &["salvage", "--instance-alone"], &[&instance, &target]);
+    std::fs::remove_dir_all(&target).unwrap();
+    std::fs::rename(&instance, &elsewhere).unwrap();
+    assert!(expect_exit(1, &["backup"], &[&elsewhere, &target]).contains("instance 1 of 2"));
+    expect_exit(0, &["backup", "--instance-alone"], &[&elsewhere, &target]);
+    std::fs::remove_dir_all(&target).unwrap();
+    let alone = expect_exit(1, &["repair", "--instance-alone"], &[&elsewhere]);
+    assert!(!alone.contains("of several"), "{alone}");
+    // The only one of a store.
+    expect_exit(0, &["backup"], &[&one.join("instance-0"), &target]);
+}
+
+#[test]
+fn rows_are_loaded_into_the_only_instance_of_a_store_and_not_into_one_of_several() {
+    let place = TestDirectory::new("islands-load");
+    let [one, two, epochs] = ["one", "two", "epochs"].map(|name| place.join(name));
+    for (place, instances) in [(&one, 1), (&two, 2)] {
+        let db = open_accounts(place, instances);
+        db.table::<Account>(Partitioning::hash()).unwrap();
+    }
+    expect_exit(0, &["islands", "redistribute", "--commit-unit", "epoch"], &[&one, &epochs]);
+    let rows = place.join("rows.jsonl");
+    std::fs::write(&rows, "{\"id\": 7, \"balance\": 9}\n").unwrap();
+    let load = |place: &Path, code| {
+        let instance = place.join("instance-0");
+        let [place, rows] = [&instance, &rows].map(|path| path.to_str().unwrap());
+        expect_exit(code, &["load", place, "account", rows], &[])
+    };
+    assert!(load(&two, 1).contains("of several that are one"));
+    assert!(load(&epochs, 1).contains("commits by epochs"));
+    load(&one, 0);
+    let db = open_accounts(&one, 1);
+    let accounts = db.table::<Account>(Partitioning::hash()).unwrap();
+    assert_eq!(db.transact(|tx| accounts.get(tx, 7)).unwrap().map(|account| account.balance), Some(9));
+}
+
+/// By default a process may have 1,024 files open, which some tens of instances take.
+#[test]
+fn many_instances_have_as_many_files_open_as_the_system_allows() {
+    let place = TestDirectory::new("islands-files");
+    let one = place.join("one");
+    {
+        let db = open_accounts(&one, 1);
+        db.table::<Account>(Partitioning::hash()).unwrap();
+    }
+    let redistribute = |limit: &str, target: &str| {
+        let script = format!("{limit} && exec \"$@\"");
+        let program = env!("CARGO_BIN_EXE_ensilo");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", program, "islands", "redistribute", "--instances", "8"]);
+        command.arg(&one).arg(place.join(target)).output().unwrap()
+    };
+    let raised = redistribute("ulimit -Sn 120", "raised");
+    assert!(raised.status.success(), "{}", text(&raised.stderr));
+    let refused = redistribute("ulimit -n 120", "refused");
+    let errors = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("ulimit -n") && errors.contains("may have 120 open"), "{errors}");
+}
+
+#[test]
 fn a_size_of_islands_is_recommended_for_recorded_transactions() {
     if !has_two_cores() {
         return;
@@ -269,6 +348,7 @@ fn a_size_of_islands_is_recommended_for_recorded_transactions() {
         ("r 1 w 2\n# a comment\nr one\n", "line 3 is no transaction"),
         ("# nothing\n\n", "no transaction is recorded there"),
         ("r 1\n", "record more transactions"),
+        ("r 1\nw 183655924057700", "cut off in line 2"),
     ] {
         std::fs::write(&file, text).unwrap();
         let refused = expect_exit(1, &advise, &[&file]);

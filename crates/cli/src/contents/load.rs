@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use ensilo::{Database, Options, Schema};
 use ensilo_bench::driver::View;
+use ensilo_islands::stored_instance;
 
 use self::loader::{FileLoad, Loader};
 use super::description::{DumpDescription, SCHEMA_FILE};
@@ -93,9 +94,6 @@ struct Task {
     /// How many rows there must be.
     rows: Option<u64>,
 }
-
-/// How the tables begin that an instance of several has for itself.
-const ISLANDS_PREFIX: &str = "islands_";
 
 /// Loads files.
 pub(crate) fn load(arguments: &LoadArguments) -> ExitCode {
@@ -188,9 +186,7 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
             shown(&task.table)
         ));
     }
-    if existing.iter().any(|table| table.starts_with(ISLANDS_PREFIX)) {
-        return Err("the database is an instance of several that are one: rows are loaded by a program that opens all of them".to_owned());
-    }
+    refuse_instance(database)?;
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {
         let rows = load_file(database, task, how, view).map_err(|error| match number {
@@ -204,6 +200,20 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
         lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
     }
     Ok(lines)
+}
+
+/// Refuses an instance of which rows do not count by themselves.
+fn refuse_instance(database: &Database) -> Result<(), String> {
+    match stored_instance(database).map_err(|error| error.to_string())? {
+        Some(stored) if stored.number.instances > 1 => {
+            Err("the database is an instance of several that are one: rows are loaded by a program that opens all of them".to_owned())
+        }
+        // What is loaded would come behind the last epoch that counts.
+        Some(stored) if stored.commits_by_epochs => {
+            Err("the database is an instance that commits by epochs: rows are loaded by a program that opens it so".to_owned())
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn load_file(database: &Database, task: &Task, how: FileLoad, view: &mut View) -> Result<u64, String> {

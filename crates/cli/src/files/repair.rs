@@ -8,6 +8,7 @@ use clap::{Args, value_parser};
 use ensilo_epoch::Epoch;
 use ensilo_log::Repaired;
 
+use super::instance::{RESTORE, refusal_of_instance};
 use super::output::unread_lines;
 use super::shown_disk::ShownDisk;
 use crate::output::{Output, failed};
@@ -29,6 +30,10 @@ To undo a repair, close the database, remove its MANIFEST and MANIFEST.copy, its
 checkpoints, and move what before-repair-<n> holds into their places; elsewhere-<k> in it has the files of a log directory
 outside, which the repair has named.
 
+An instance of several that are one is refused: restore a copy of all. If there is none, --instance-alone repairs it by
+itself. What it gives up the others keep: transactions over several instances are left in half. With epochs as the unit of
+commit it may not be opened with the others any more; `ensilo dump` shows its rows.
+
 Exit codes: 0 repaired; 1 refused or failed, the database is as it was, unless the sync of its new manifest failed: then it
 is as it was or repaired, and before-repair-<n> stays; 2 bad parameters.")]
 pub(crate) struct RepairArguments {
@@ -40,10 +45,20 @@ pub(crate) struct RepairArguments {
     /// can be had
     #[arg(long, value_name = "E", value_parser = value_parser!(u64).range(..=Epoch::LAST.get()))]
     accept_loss_after_epoch: Option<u64>,
+
+    /// Do it although the database is an instance of several that are one. Of transactions over several instances, what the others have of them
+    /// stays: half of one may be left, and nothing shows which
+    #[arg(long)]
+    instance_alone: bool,
 }
 
 /// Repairs a database.
 pub(crate) fn repair(arguments: &RepairArguments) -> ExitCode {
+    if !arguments.instance_alone
+        && let Some(refusal) = refusal_of_instance(&arguments.directory, RESTORE)
+    {
+        return failed(refusal);
+    }
     let kept_to = arguments.accept_loss_after_epoch.map(Epoch::new);
     let shown = Arc::new(ShownDisk::new("repairing"));
     let repaired = ensilo_log::repair(&(shown.clone() as _), &arguments.directory, kept_to);

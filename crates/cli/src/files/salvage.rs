@@ -9,6 +9,7 @@ use clap::Args;
 use ensilo::{Database, Error, IndexState};
 use ensilo_log::{DEFINITION_TABLES, RecordKey, SalvageLoss, Salvaged, SalvagedTable, UnreadableRecords};
 
+use super::instance::{RESTORE, refusal_of_instance};
 use super::log::hexadecimal;
 use super::output::unread_lines;
 use super::shown_disk::ShownDisk;
@@ -45,6 +46,9 @@ files that cannot be opened are taken for empty ones. As much memory is needed a
 Rows of a table whose definition is lost cannot be read. They are in the new database's checkpoint, where `ensilo log dump`
 shows them, until that database makes its own next checkpoint.
 
+An instance of several that are one is refused: restore a copy of all. If there is none, --instance-alone saves its rows by
+themselves. What is lost of it the others keep: transactions over several instances are left in half.
+
 Exit codes: 0 everything is saved; 1 failed: an unfinished new database is removed, a finished one that could not be read
 or described stays; 2 bad parameters; 3 saved, but rows are lost, as listed; 4 saved, but definitions of tables or indexes
 are lost, as listed, and perhaps rows too; 5 saved, and nothing is known to be lost, but the copy of the manifest was gone
@@ -57,10 +61,20 @@ pub(crate) struct SalvageArguments {
     /// Where to, a directory that is missing or empty and lies in no database
     #[arg(value_name = "TARGET")]
     target: PathBuf,
+
+    /// Do it although the database is an instance of several that are one. Of transactions over several instances, what the others have of them
+    /// stays: half of one may be left, and nothing shows which
+    #[arg(long)]
+    instance_alone: bool,
 }
 
 /// Saves what is left of a database.
 pub(crate) fn salvage(arguments: &SalvageArguments) -> ExitCode {
+    if !arguments.instance_alone
+        && let Some(refusal) = refusal_of_instance(&arguments.directory, RESTORE)
+    {
+        return failed(refusal);
+    }
     let shown = Arc::new(ShownDisk::new("reading"));
     let salvaged = ensilo_log::salvage(&(shown.clone() as _), &arguments.directory, &arguments.target);
     shown.close();
