@@ -15,8 +15,8 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 The copy is a database of its own with everything up to the durable epoch, in one directory, its log included; it is
 read back and verified before the command ends. To restore, open the copy. The database must not be open, except
-for reading only: a program that has it open makes backups itself, by Database::backup, while its transactions go on. An instance of several that are one is refused:
-a program copies all of them at one point, by Islands::backup.
+for reading only: a program that has it open makes backups itself, by Database::backup, while its transactions go on. An
+instance of several that are one is refused: a program copies all of them at one point, by Islands::backup.
 
 Exit codes: 0 copied and verified; 1 failed: an unfinished copy is removed, a finished one of which nothing could be
 said stays; 2 bad parameters.")]
