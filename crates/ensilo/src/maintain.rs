@@ -145,7 +145,8 @@ pub(crate) fn copy_row<Raw: Read>(
 ) -> Result<()> {
     let before = &mut inner.local.before;
     let _engine = region::enter(Region::Engine);
-    let copied = inner.raw.read(found, |row| table.in_schema(row, |row| before.set_words(&RowWords(row))));
+    let copied =
+        inner.raw.read(found, |row| table.in_schema(row, &mut |row| before.set_words(&RowWords(row))));
     copied.map_err(|abort| inner.lost(abort))
 }
 

@@ -26,12 +26,6 @@ pub(crate) struct OlderRows {
     since: Epoch,
 }
 
-/// A row in memory of its own, of the schema as it is.
-pub(crate) struct ConvertedRow {
-    words: Vec<AtomicU64>,
-    len_bytes: usize,
-}
-
 impl OlderRows {
     /// Returns `None` for a table whose schema was never changed.
     pub(crate) fn new(schema: &Arc<Schema>, history: SchemaHistory) -> Option<Box<Self>> {
@@ -48,28 +42,19 @@ impl OlderRows {
         row.epoch() < self.since
     }
 
-    /// Returns the row as one of the schema as it is; `None` if it is one.
-    #[inline]
-    pub(crate) fn convert(&self, row: RowRef<'_>) -> Option<ConvertedRow> {
-        if self.has(row) { Some(self.converted(row)) } else { None }
-    }
-
+    /// Hands `decode` an older row as one of the schema as it is.
     #[cold]
-    fn converted(&self, row: RowRef<'_>) -> ConvertedRow {
+    pub(crate) fn decode<R>(&self, row: RowRef<'_>, decode: &mut dyn FnMut(RowRef<'_>) -> R) -> R {
         let mut converted = RowBuf::new();
         let outcome = self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), &mut converted);
         if outcome.is_err() {
             // It was torn, and will be read again. A row that no decoder takes, in case that it was not.
             converted.clear();
         }
-        ConvertedRow {
-            len_bytes: converted.len_bytes(),
-            words: converted.words().iter().copied().map(AtomicU64::new).collect(),
-        }
+        let words: Vec<_> = converted.words().iter().copied().map(AtomicU64::new).collect();
+        decode(RawRow::new(&words, converted.len_bytes()).uncommitted())
     }
-}
 
-impl OlderRows {
     /// Makes `converted` the row of this epoch as one of the schema as it is, and says `true`; `false` if it is one.
     pub(crate) fn convert_stored(&self, epoch: Epoch, row: &impl Words, converted: &mut RowBuf) -> bool {
         if epoch >= self.since {
@@ -77,11 +62,5 @@ impl OlderRows {
         }
         whole(self.history.convert(&self.schema, epoch.get(), row, converted));
         true
-    }
-}
-
-impl ConvertedRow {
-    pub(crate) fn row(&self) -> RowRef<'_> {
-        RawRow::new(&self.words, self.len_bytes).uncommitted()
     }
 }

@@ -13,7 +13,7 @@ use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
-use crate::older_rows::{ConvertedRow, OlderRows};
+use crate::older_rows::OlderRows;
 use crate::queue::{Queues, TableQueue};
 use crate::{Error, Result};
 
@@ -90,9 +90,11 @@ impl<S: Store> TableCore<S> {
 
     /// Hands `decode` a row of the table as one of the schema as it is.
     #[inline(always)]
-    pub(crate) fn in_schema<R>(&self, row: RowRef<'_>, decode: impl FnOnce(RowRef<'_>) -> R) -> R {
-        let converted = self.older.as_ref().and_then(|older| older.convert(row));
-        decode(converted.as_ref().map_or(row, ConvertedRow::row))
+    pub(crate) fn in_schema<R>(&self, row: RowRef<'_>, decode: &mut impl FnMut(RowRef<'_>) -> R) -> R {
+        match &self.older {
+            Some(older) if older.has(row) => older.decode(row, decode),
+            _ => decode(row),
+        }
     }
 
     /// Returns a stored row of the table as one of the schema as it is, for which `converted` is the room.

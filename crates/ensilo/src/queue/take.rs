@@ -200,7 +200,7 @@ fn is_still_there<Raw: Write>(
     let before = &mut inner.local.before;
     let copy = |_: &[u8], row: RowRef<'_>| {
         if claimed.key_in_entry.is_some() {
-            table.in_schema(row, |row| before.set_words(&RowWords(row)));
+            table.in_schema(row, &mut |row| before.set_words(&RowWords(row)));
         }
     };
     let _engine = region::enter(Region::Engine);

@@ -170,7 +170,7 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |row| flow.after(each(row));
-            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, |row| decode(key, row));
+            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, &mut |row| decode(key, row));
             inner.scan_to_read(&table.store, bounds, self.direction, decode, each)
         })
     }
@@ -186,7 +186,7 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |found, row| flow.after(each(found, row));
-            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, |row| decode(key, row));
+            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, &mut |row| decode(key, row));
             inner.scan(&table.store, bounds, self.direction, decode, each)
         })
     }

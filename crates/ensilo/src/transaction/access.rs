@@ -110,7 +110,7 @@ impl<Raw: Read> Inner<'_, Raw> {
         mut decode: impl FnMut(usize, RowRef<'_>) -> R,
         each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let decode = |at: usize, row: RowRef<'_>| table.in_schema(row, |row| decode(at, row));
+        let decode = |at: usize, row: RowRef<'_>| table.in_schema(row, &mut |row| decode(at, row));
         self.get_many(&table.store, keys, decode, each)
     }
 
