@@ -9,6 +9,7 @@ use ensilo_row::{KeyBuf, RowBuf};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
+use crate::older_rows::ConvertedRow;
 use crate::queue::{Queues, WrittenTable};
 use crate::records::{RecordCounts, RecordTally};
 use crate::row_ids::{RowIdSource, RowIds};
@@ -51,6 +52,8 @@ pub(crate) struct Local<F> {
     pub(crate) row: RowBuf,
     /// The row that it replaces.
     pub(crate) before: RowBuf,
+    /// The row that is read, if it is of an older schema.
+    pub(crate) converted: ConvertedRow,
     /// What an entry of an index holds: the primary key.
     pub(crate) entry: RowBuf,
     pub(crate) keys: Vec<KeyBuf>,
@@ -103,6 +106,7 @@ impl<F> Local<F> {
             jitter: Jitter::new(database << 32 | number),
             row: RowBuf::new(),
             before: RowBuf::new(),
+            converted: ConvertedRow::default(),
             entry: RowBuf::new(),
             keys: Vec::new(),
             found: Vec::new(),

@@ -26,6 +26,7 @@ use crate::catalog::index_core::{IndexCore, check_key_len};
 use crate::catalog::index_set::IndexSet;
 use crate::catalog::table_core::TableCore;
 use crate::local::Local;
+use crate::older_rows::in_schema;
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
 use crate::{Error, Result};
@@ -143,10 +144,10 @@ pub(crate) fn copy_row<Raw: Read>(
     table: &TableCore<Raw::Store>,
     found: Raw::Found,
 ) -> Result<()> {
-    let before = &mut inner.local.before;
+    let Local { before, converted, .. } = &mut *inner.local;
+    let older = table.older.as_deref();
     let _engine = region::enter(Region::Engine);
-    let copied =
-        inner.raw.read(found, |row| table.in_schema(row, &mut |row| before.set_words(&RowWords(row))));
+    let copied = inner.raw.read(found, |row| before.set_words(&RowWords(in_schema(older, row, converted))));
     copied.map_err(|abort| inner.lost(abort))
 }
 
@@ -254,7 +255,7 @@ fn delete_own_entry<Raw: Write>(
     let Some(found) = inner.find_to_write(&index.store, entry_key)? else { return Ok(false) };
     // The keys of other indexes end with the primary key.
     if index.schema.is_unique() && Raw::FAULT != Some(Fault::RemoveEntriesOfOthers) {
-        let is_own = inner.read(found, |entry| primary_key_of(entry) == *key)?;
+        let is_own = inner.read(None, found, |entry| primary_key_of(entry) == *key)?;
         if !is_own {
             return Ok(false);
         }

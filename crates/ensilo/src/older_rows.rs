@@ -26,6 +26,26 @@ pub(crate) struct OlderRows {
     since: Epoch,
 }
 
+/// Room for an older row as one of the schema as it is, which is used again for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct ConvertedRow {
+    row: RowBuf,
+    words: Vec<AtomicU64>,
+}
+
+/// Returns a row as one of the schema as it is, where the table has `older` ones; `converted` is the room for it.
+#[inline(always)]
+pub(crate) fn in_schema<'r>(
+    older: Option<&OlderRows>,
+    row: RowRef<'r>,
+    converted: &'r mut ConvertedRow,
+) -> RowRef<'r> {
+    match older {
+        Some(older) if older.has(row) => older.convert(row, converted),
+        _ => row,
+    }
+}
+
 impl OlderRows {
     /// Returns `None` for a table whose schema was never changed.
     pub(crate) fn new(schema: &Arc<Schema>, history: SchemaHistory) -> Option<Box<Self>> {
@@ -42,17 +62,17 @@ impl OlderRows {
         row.epoch() < self.since
     }
 
-    /// Hands `decode` an older row as one of the schema as it is.
+    /// Returns an older row as one of the schema as it is.
     #[cold]
-    pub(crate) fn decode<R>(&self, row: RowRef<'_>, decode: &mut dyn FnMut(RowRef<'_>) -> R) -> R {
-        let mut converted = RowBuf::new();
-        let outcome = self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), &mut converted);
-        if outcome.is_err() {
+    fn convert<'r>(&self, row: RowRef<'_>, converted: &'r mut ConvertedRow) -> RowRef<'r> {
+        let ConvertedRow { row: out, words } = converted;
+        if self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), out).is_err() {
             // It was torn, and will be read again. A row that no decoder takes, in case that it was not.
-            converted.clear();
+            out.clear();
         }
-        let words: Vec<_> = converted.words().iter().copied().map(AtomicU64::new).collect();
-        decode(RawRow::new(&words, converted.len_bytes()).uncommitted())
+        words.clear();
+        words.extend(out.words().iter().copied().map(AtomicU64::new));
+        RawRow::new(words, out.len_bytes()).uncommitted()
     }
 
     /// Makes `converted` the row of this epoch as one of the schema as it is, and says `true`; `false` if it is one.

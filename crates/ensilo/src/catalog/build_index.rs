@@ -106,6 +106,7 @@ fn fill_batch<E: Engine>(
     let mut rows = Vec::with_capacity(len);
     inner.scan(
         &table.store,
+        None,
         (low, Bound::Unbounded),
         Direction::Forward,
         |key, _| key_of_bytes(key),
@@ -146,7 +147,7 @@ fn add_entry<Raw: Write>(
     if inner.insert_entry(&index.store, entry_key)? {
         return Ok(());
     }
-    match inner.get(&index.store, entry_key, primary_key_of)? {
+    match inner.get(&index.store, None, entry_key, primary_key_of)? {
         Some(other) if other != *key => Err(table.duplicate(Some(index), entry_key.as_bytes())),
         _ => Ok(()),
     }

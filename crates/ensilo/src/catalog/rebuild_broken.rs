@@ -112,6 +112,7 @@ fn clear_batch<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore<Raw::St
     let mut entries = Vec::with_capacity(BATCH_LEN);
     inner.scan(
         &index.store,
+        None,
         (Bound::Unbounded, Bound::Unbounded),
         Direction::Forward,
         |_, _| (),

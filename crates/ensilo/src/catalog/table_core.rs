@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ensilo_engine::{Engine, NewStoreError, RowRef, Store, StoredRow, TableId};
+use ensilo_engine::{Engine, NewStoreError, Store, StoredRow, TableId};
 use ensilo_row::{ROW_LEN_MAX, RowBuf, Schema, SchemaHistory, WordSlice};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
@@ -86,15 +86,6 @@ impl<S: Store> TableCore<S> {
     /// Returns the schemas that the table had before.
     pub(super) fn history(&self) -> SchemaHistory {
         self.older.as_ref().map(|older| older.history.clone()).unwrap_or_default()
-    }
-
-    /// Hands `decode` a row of the table as one of the schema as it is.
-    #[inline(always)]
-    pub(crate) fn in_schema<R>(&self, row: RowRef<'_>, decode: &mut impl FnMut(RowRef<'_>) -> R) -> R {
-        match &self.older {
-            Some(older) if older.has(row) => older.decode(row, decode),
-            _ => decode(row),
-        }
     }
 
     /// Returns a stored row of the table as one of the schema as it is, for which `converted` is the room.

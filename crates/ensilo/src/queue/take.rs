@@ -19,7 +19,9 @@ use super::claims::ClaimOutcome;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::loading::Pieces;
+use crate::local::Local;
 use crate::maintain;
+use crate::older_rows::in_schema;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, Flow, ScanRange};
 use crate::transaction::Inner;
@@ -197,10 +199,11 @@ fn is_still_there<Raw: Write>(
     let only = Bounds::only(claimed.key().clone());
     let Some(bounds) = only.as_slices() else { unreachable!("a single key is a range") };
     let mut is_there = false;
-    let before = &mut inner.local.before;
+    let Local { before, converted, .. } = &mut *inner.local;
+    let older = table.older.as_deref();
     let copy = |_: &[u8], row: RowRef<'_>| {
         if claimed.key_in_entry.is_some() {
-            table.in_schema(row, &mut |row| before.set_words(&RowWords(row)));
+            before.set_words(&RowWords(in_schema(older, row, converted)));
         }
     };
     let _engine = region::enter(Region::Engine);
@@ -247,7 +250,7 @@ fn unknown_value<Raw: Write>(
 ) -> Error {
     let by_schema =
         |row: RowRef<'_>| table.schema.decode_row(key.as_bytes(), &RowWords(row), &mut Vec::new());
-    match inner.read_in(table, found, by_schema) {
+    match inner.read(table.older.as_deref(), found, by_schema) {
         Ok(decoded) => {
             whole(decoded);
             table.unknown_value(key.as_bytes())
@@ -265,7 +268,7 @@ fn take<Raw: Write, R>(
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<R> {
     let key = claimed.key();
-    let row = inner.read_in(table, found, |row| decode(key, &RowWords(row)))?;
+    let row = inner.read(table.older.as_deref(), found, |row| decode(key, &RowWords(row)))?;
     let Ok(row) = row else {
         give_up(inner, claimed);
         return Err(unknown_value(inner, table, key, found));

@@ -155,7 +155,7 @@ impl ScanRange {
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         let mut flow = Flow::new(self.limit, inner.local);
-        inner.scan_to_read(store, bounds, self.direction, decode, |row| flow.after(each(row)))?;
+        inner.scan_to_read(store, None, bounds, self.direction, decode, |row| flow.after(each(row)))?;
         flow.end()
     }
 
@@ -170,8 +170,14 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |row| flow.after(each(row));
-            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, &mut |row| decode(key, row));
-            inner.scan_to_read(&table.store, bounds, self.direction, decode, each)
+            inner.scan_to_read(
+                &table.store,
+                table.older.as_deref(),
+                bounds,
+                self.direction,
+                &mut decode,
+                each,
+            )
         })
     }
 
@@ -186,8 +192,7 @@ impl ScanRange {
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |found, row| flow.after(each(found, row));
-            let decode = |key: &[u8], row: RowRef<'_>| table.in_schema(row, &mut |row| decode(key, row));
-            inner.scan(&table.store, bounds, self.direction, decode, each)
+            inner.scan(&table.store, table.older.as_deref(), bounds, self.direction, &mut decode, each)
         })
     }
 

@@ -49,8 +49,9 @@ impl<S: Store> ByIndex<'_, S> {
         self.run_batches(inner, is_wanted, |inner, keys| {
             let mut flow = ControlFlow::Continue(());
             let mut missing = None;
-            inner.get_many_in(
-                table,
+            inner.get_many(
+                &table.store,
+                table.older.as_deref(),
                 keys,
                 |at, row| decode(&keys[at], &RowWords(row)),
                 |at, row| {
@@ -122,7 +123,10 @@ impl<S: Store> ByIndex<'_, S> {
                     let Some(raw) = *raw else {
                         return Err(inner.inconsistent(index.store.id(), key.as_bytes()));
                     };
-                    flow = each(raw, inner.read_in(table, raw, |row| decode(key, &RowWords(row)))?);
+                    flow = each(
+                        raw,
+                        inner.read(table.older.as_deref(), raw, |row| decode(key, &RowWords(row)))?,
+                    );
                     if flow.is_break() {
                         break;
                     }
@@ -174,6 +178,7 @@ impl<S: Store> ByIndex<'_, S> {
         let mut seen = 0;
         inner.scan_to_read(
             &self.index.store,
+            None,
             bounds,
             self.range.direction,
             |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),

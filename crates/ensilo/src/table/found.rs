@@ -110,7 +110,8 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
         tx.statement(|inner| {
             let raw = self.current(inner)?;
-            let columns = inner.read_in(&self.table.core, raw, |row| C::decode(&self.key, &RowWords(row)))?;
+            let columns = inner
+                .read(self.table.core.older.as_deref(), raw, |row| C::decode(&self.key, &RowWords(row)))?;
             self.table.known(columns, &self.key)
         })
     }

@@ -46,12 +46,18 @@ impl<T: Row, E: Engine> Table<T, E> {
                     or_key(C::decode(&keys[first + at], &RowWords(row)), block[at].as_bytes())
                 };
                 let mut rows = KnownRows::default();
-                inner.get_many_in(&self.core, block, decode, |at, columns| {
-                    rows.pass(columns.transpose(), |columns| {
-                        each(first + at, columns);
-                        ControlFlow::Continue(())
-                    })
-                })?;
+                inner.get_many(
+                    &self.core.store,
+                    self.core.older.as_deref(),
+                    block,
+                    decode,
+                    |at, columns| {
+                        rows.pass(columns.transpose(), |columns| {
+                            each(first + at, columns);
+                            ControlFlow::Continue(())
+                        })
+                    },
+                )?;
                 rows.end(&self.core)
             })
         })

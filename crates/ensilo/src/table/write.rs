@@ -207,7 +207,8 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
             let Some(found) = inner.find_in_to_write(&self.core, &bytes)? else { return Ok(None) };
-            let decoded = inner.read_in(&self.core, found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            let decoded = inner
+                .read(self.core.older.as_deref(), found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
             let row = self.core.known(decoded, bytes.as_bytes())?;
             maintain::delete_row(inner, &self.core, &bytes, found)?;
             Ok(Some(row))
@@ -287,7 +288,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             let returned = change(&mut columns);
             return self.rewrite(inner, key, found, &columns).map(|()| returned);
         }
-        let read = inner.read(found, |row| {
+        let read = inner.read(None, found, |row| {
             let row = RowWords(row);
             C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
         });
@@ -309,7 +310,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             maintain::copy_row(inner, &self.core, found)?;
             return self.rewrite(inner, key, found, columns);
         }
-        let base = inner.read(found, |row| C::patch_base(&RowWords(row)))?;
+        let base = inner.read(None, found, |row| C::patch_base(&RowWords(row)))?;
         self.patch(inner, key, found, columns, base)
     }
 
@@ -329,7 +330,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         }
         match &self.core.older {
             None => Ok(true),
-            Some(older) => Ok(!inner.read(found, |row| older.has(row))?),
+            Some(older) => Ok(!inner.read(None, found, |row| older.has(row))?),
         }
     }
 

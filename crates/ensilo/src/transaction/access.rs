@@ -1,5 +1,5 @@
 //! What statements do to records. An abort of the engine becomes an error of this crate, and dooms the
-//! transaction.
+//! transaction. Rows of a table are decoded as ones of its schema as it is: `older` are those that it had before.
 
 use std::ops::ControlFlow;
 
@@ -10,6 +10,7 @@ use ensilo_sync::region::{self, Region};
 use super::Inner;
 use crate::Result;
 use crate::catalog::table_core::TableCore;
+use crate::older_rows::{OlderRows, in_schema};
 
 impl<Raw: Read> Inner<'_, Raw> {
     /// Finds the record under a key.
@@ -44,10 +45,10 @@ impl<Raw: Read> Inner<'_, Raw> {
         &mut self,
         table: &TableCore<Raw::Store>,
         key: &KeyBuf,
-        mut decode: impl FnMut(RowRef<'_>) -> R,
+        decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
         self.load_key(table, key)?;
-        self.get(&table.store, key, |row| table.in_schema(row, &mut decode))
+        self.get(&table.store, table.older.as_deref(), key, decode)
     }
 
     /// Finds a record and decodes it.
@@ -55,14 +56,15 @@ impl<Raw: Read> Inner<'_, Raw> {
     pub(crate) fn get<R>(
         &mut self,
         store: &Raw::Store,
+        older: Option<&OlderRows>,
         key: &KeyBuf,
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<Option<R>> {
         let engine = region::enter(Region::Engine);
-        let caller = engine.caller();
+        let (caller, converted) = (engine.caller(), &mut self.local.converted);
         let decode = move |row: RowRef<'_>| {
             let _caller = caller.enter();
-            decode(row)
+            decode(in_schema(older, row, converted))
         };
         self.raw.get(store, key.as_bytes(), decode).map_err(|abort| self.lost(abort))
     }
@@ -84,15 +86,16 @@ impl<Raw: Read> Inner<'_, Raw> {
     pub(crate) fn get_many<R>(
         &mut self,
         store: &Raw::Store,
+        older: Option<&OlderRows>,
         keys: &[KeyBuf],
         mut decode: impl FnMut(usize, RowRef<'_>) -> R,
         mut each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
     ) -> Result<()> {
         let engine = region::enter(Region::Engine);
-        let caller = engine.caller();
+        let (caller, converted) = (engine.caller(), &mut self.local.converted);
         let decode = move |at: usize, row: RowRef<'_>| {
             let _caller = caller.enter();
-            decode(at, row)
+            decode(at, in_schema(older, row, converted))
         };
         let each = move |at, value| {
             let _caller = caller.enter();
@@ -101,42 +104,19 @@ impl<Raw: Read> Inner<'_, Raw> {
         self.raw.get_many(store, keys, decode, each).map_err(|abort| self.lost(abort))
     }
 
-    /// Finds many rows of a table, which are loaded, and decodes them, until `each` breaks.
-    #[inline(always)]
-    pub(crate) fn get_many_in<R>(
-        &mut self,
-        table: &TableCore<Raw::Store>,
-        keys: &[KeyBuf],
-        mut decode: impl FnMut(usize, RowRef<'_>) -> R,
-        each: impl FnMut(usize, Option<R>) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let decode = |at: usize, row: RowRef<'_>| table.in_schema(row, &mut |row| decode(at, row));
-        self.get_many(&table.store, keys, decode, each)
-    }
-
-    /// Decodes a row of a table that was found.
-    #[inline(always)]
-    pub(crate) fn read_in<R>(
-        &mut self,
-        table: &TableCore<Raw::Store>,
-        found: Raw::Found,
-        mut decode: impl FnMut(RowRef<'_>) -> R,
-    ) -> Result<R> {
-        self.read(found, |row| table.in_schema(row, &mut decode))
-    }
-
     /// Decodes a record that was found.
     #[inline(always)]
     pub(crate) fn read<R>(
         &mut self,
+        older: Option<&OlderRows>,
         found: Raw::Found,
         mut decode: impl FnMut(RowRef<'_>) -> R,
     ) -> Result<R> {
         let engine = region::enter(Region::Engine);
-        let caller = engine.caller();
+        let (caller, converted) = (engine.caller(), &mut self.local.converted);
         let decode = move |row: RowRef<'_>| {
             let _caller = caller.enter();
-            decode(row)
+            decode(in_schema(older, row, converted))
         };
         self.raw.read(found, decode).map_err(|abort| self.lost(abort))
     }
@@ -147,16 +127,17 @@ impl<Raw: Read> Inner<'_, Raw> {
     pub(crate) fn scan<R>(
         &mut self,
         store: &Raw::Store,
+        older: Option<&OlderRows>,
         bounds: KeyBounds<'_>,
         direction: Direction,
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
         let engine = region::enter(Region::Engine);
-        let caller = engine.caller();
+        let (caller, converted) = (engine.caller(), &mut self.local.converted);
         let decode = move |key: &[u8], row: RowRef<'_>| {
             let _caller = caller.enter();
-            decode(key, row)
+            decode(key, in_schema(older, row, converted))
         };
         let each = move |found, value| {
             let _caller = caller.enter();
@@ -170,16 +151,17 @@ impl<Raw: Read> Inner<'_, Raw> {
     pub(crate) fn scan_to_read<R>(
         &mut self,
         store: &Raw::Store,
+        older: Option<&OlderRows>,
         bounds: KeyBounds<'_>,
         direction: Direction,
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
         let engine = region::enter(Region::Engine);
-        let caller = engine.caller();
+        let (caller, converted) = (engine.caller(), &mut self.local.converted);
         let decode = move |key: &[u8], row: RowRef<'_>| {
             let _caller = caller.enter();
-            decode(key, row)
+            decode(key, in_schema(older, row, converted))
         };
         let each = move |value| {
             let _caller = caller.enter();
