@@ -269,7 +269,7 @@ fn an_instance_of_several_is_neither_copied_nor_repaired_nor_salvaged_by_itself(
     std::fs::remove_dir_all(&target).unwrap();
     let alone = expect_exit(1, &["repair", "--instance-alone"], &[&elsewhere]);
     assert!(!alone.contains("of several"), "{alone}");
-    // The only one of a store.
+    // The only one of a cluster.
     expect_exit(0, &["backup"], &[&one.join("instance-0"), &target]);
 }
 

@@ -1,7 +1,7 @@
 //! Keeps threads and their memory where the plan has them.
 
 use std::collections::BTreeSet;
-use std::{fmt, io};
+use std::{fmt, io, thread};
 
 use crate::affinity::run_on;
 use crate::placement::InstancePlace;
@@ -35,6 +35,26 @@ impl std::error::Error for BindError {}
 pub fn bind_this_thread(place: &InstancePlace, worker: usize) -> Result<(), BindError> {
     let Some(cpu) = place.cpu_of_worker(worker) else { return Ok(()) };
     run_on(cpu).and_then(|()| take_memory_from(place.nodes())).map_err(BindError)
+}
+
+/// Runs `work` in a thread that takes the memory it touches first from the nodes of this place, as its workers do, and so do the threads that it
+/// starts. They run on any processor.
+///
+/// # Errors
+/// When there is no thread, or the kernel refuses the nodes.
+pub(crate) fn with_memory_of<R: Send>(
+    place: &InstancePlace,
+    work: impl FnOnce() -> R + Send,
+) -> io::Result<R> {
+    thread::scope(|scope| {
+        let run = || {
+            // A place that the operating system decides on binds nothing.
+            place.cpu_of_worker(0).map_or(Ok(()), |_| take_memory_from(place.nodes()))?;
+            Ok(work())
+        };
+        let thread = thread::Builder::new().name("open".to_owned()).spawn_scoped(scope, run)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Takes the memory of this thread from nodes: from one while it has some, or from several in turn.

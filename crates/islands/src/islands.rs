@@ -45,8 +45,8 @@ use self::running::Running;
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, StoreId, StoredInstance, Submission,
-    machine_nanos, stored_instance, stored_store,
+    ClusterId, InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, StoredInstance,
+    Submission, machine_nanos, stored_cluster, stored_instance,
 };
 use crate::placement::Plan;
 
@@ -113,7 +113,7 @@ impl IslandsOptions {
     /// Stores the instances below a directory, each in one of its own. A directory has a fixed number of instances: with a plan of more or fewer of
     /// them it is not opened, and nothing in it changes. [`Redistribution`](crate::Redistribution), or `ensilo islands redistribute`, copies tables to
     /// another number of instances. Nor is it opened when one of them is lost, or has
-    /// been replaced by that of another store; their files are put back then, or a copy of all.
+    /// been replaced by that of another cluster; their files are put back then, or a copy of all.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -158,11 +158,11 @@ impl IslandsOptions {
         let running = Arc::new(running);
         let start = |record| EpochCommit::start(Arc::clone(&running), record);
         let epochs = record.map(start).transpose().map_err(InstanceError::Io)?;
-        // Behind the first epoch: what instances say of the store counts.
-        let store = roster.map(Roster::end).transpose().map_err(InstanceError::Io)?;
+        // Behind the first epoch: what instances say of the cluster counts.
+        let cluster = roster.map(Roster::end).transpose().map_err(InstanceError::Io)?;
         Ok(Islands {
             epochs,
-            store,
+            cluster,
             running,
             next_worker: AtomicU32::new(0),
             next_open: AtomicU64::new(0),
@@ -238,13 +238,13 @@ impl IslandsOptions {
     }
 }
 
-/// Looks into the database of an instance that nobody has open, and returns what it says of itself, and the store that it belongs to.
+/// Looks into the database of an instance that nobody has open, and returns what it says of itself, and the cluster that it belongs to.
 pub(crate) fn look_into(
     directory: &Path,
     database: Options,
-) -> Result<(Option<StoredInstance>, Option<StoreId>), InstanceError> {
+) -> Result<(Option<StoredInstance>, Option<ClusterId>), InstanceError> {
     let db: Database = database.read_only(true).answer_while_loading(true).open(directory)?;
-    Ok((stored_instance(&db)?, stored_store(&db)?))
+    Ok((stored_instance(&db)?, stored_cluster(&db)?))
 }
 
 pub(crate) fn directory_of(all: &Path, instance: u16) -> PathBuf {
@@ -267,8 +267,8 @@ impl fmt::Debug for IslandsOptions {
 pub struct Islands<P: Program> {
     /// Ends before the instances do.
     epochs: Option<EpochCommit>,
-    /// The store that the instances are of; `None` in memory.
-    store: Option<StoreId>,
+    /// The cluster that the instances are of; `None` in memory.
+    cluster: Option<ClusterId>,
     running: Arc<Running<P>>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,

@@ -415,7 +415,7 @@ fn an_instance_of_another_store_is_refused_and_both_are_named() {
 fn forget_store(place: &Path, instances: usize) {
     for instance in 0..instances {
         let db = Database::open(place.join(format!("instance-{instance}"))).unwrap();
-        db.drop_table("islands_store").unwrap();
+        db.drop_table("islands_cluster").unwrap();
         db.close().unwrap();
     }
     std::fs::write(place.join("instances"), format!("{instances}\n")).unwrap();
@@ -441,7 +441,7 @@ fn instances_of_an_earlier_version_get_a_store_unless_one_has_another() {
     std::fs::rename(there.path().join("instance-1"), here.path().join("instance-1")).unwrap();
     for _ in 0..2 {
         let refused = open(here.path()).unwrap_err().to_string();
-        assert!(refused.contains("the files of instance 1 are of store "), "{refused}");
+        assert!(refused.contains("the files of instance 1 are of cluster "), "{refused}");
     }
 }
 

@@ -103,10 +103,6 @@ impl Benchmark {
     /// How many bytes of memory rows and indexes of a run may take, roughly, old versions included: what is loaded, and what its
     /// transactions add.
     pub fn memory_bytes(&self, run: &RunOptions) -> u64 {
-        /// What a worker adds in a second if it does nothing else, and what it needs to begin with.
-        const ADDED_BYTES: f64 = 128.0 * MIB;
-        const WORKER_BYTES: f64 = 8.0 * MIB;
-        const MIB: f64 = 1_048_576.0;
         /// A record, and versions of it that snapshots may see.
         const VERSIONS: u64 = 3;
         let (loaded, adding) = match self {
@@ -117,9 +113,7 @@ impl Benchmark {
             Self::Tpce(tpce) => (tpce.loaded_bytes(), 1.0),
             Self::Ycsb(ycsb) => (ycsb.loaded_bytes().saturating_mul(VERSIONS), ycsb.inserting_share()),
         };
-        let seconds = (run.warmup + run.measured).as_secs_f64();
-        let added = (WORKER_BYTES + ADDED_BYTES * adding * seconds) * run.workers as f64;
-        loaded.saturating_add(added as u64)
+        run.memory_bytes(loaded, adding)
     }
 
     /// How many bytes log and checkpoints of a run may take at most, roughly: the load in the log and in two checkpoints, and what the

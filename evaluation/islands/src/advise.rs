@@ -210,6 +210,7 @@ impl MeasureOptions {
             workers,
             channel: self.channel,
             command: self.program.clone().map(|program| (program, arguments)),
+            prefault_bytes: None,
             directory: directory.as_ref().map(|directory| directory.path().to_owned()),
             unit: self.stored.unwrap_or_default(),
             width,

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_bench::random::{Random, Zipfian};
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
@@ -170,6 +171,12 @@ impl Workload for MicroOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         to_bytes(&(self, workers))
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        /// Of a row, and of versions of it that snapshots may see.
+        const ROW_BYTES: u64 = 3 * 320;
+        run.memory_bytes(self.rows.saturating_mul(ROW_BYTES), 0.0)
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {

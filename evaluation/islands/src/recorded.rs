@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use ensilo::{Columns, Database, Error, Result, Row, Table, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{
@@ -423,6 +424,12 @@ impl Workload for RecordedOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         to_bytes(&Description { file: self.script_file(), replay: self.replay, workers })
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        /// Of a row, and of versions of it that snapshots may see.
+        const ROW_BYTES: u64 = 3 * 320;
+        run.memory_bytes(self.script.rows.saturating_mul(ROW_BYTES), 0.0)
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {

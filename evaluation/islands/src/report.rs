@@ -29,6 +29,8 @@ pub struct IslandsReport {
     pub width: usize,
     /// How many of a hundred transactions are multisite.
     pub multisite_percent: u8,
+    /// How many bytes all instances together took from the system beforehand.
+    pub prefault_bytes: u64,
     /// How long was measured.
     pub seconds: f64,
     /// Committed transactions a second.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use ensilo::Database;
+use ensilo_bench::free_memory_bytes;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Outcome, Request};
 use ensilo_islands::{
@@ -59,6 +61,9 @@ pub trait Workload: Sync + Sized {
     /// Returns what the program's [`requests`](Program::requests) is told, where each instance has this number of workers.
     fn description(&self, workers: u16) -> Vec<u8>;
 
+    /// Returns how many bytes of memory the rows of all instances may take, roughly, with what a run adds.
+    fn memory_bytes(&self, run: &ensilo_bench::driver::RunOptions) -> u64;
+
     /// Returns the transactions that load an instance.
     fn loads(&self, number: InstanceNumber) -> Vec<Request>;
 
@@ -89,8 +94,11 @@ pub struct RunOptions {
     pub workers: u16,
     /// What carries messages.
     pub channel: ChannelKind,
-    /// The program that is the process of an instance, and its arguments; `None` for threads of this process.
+    /// The program that is the process of an instance, and its arguments, to which `--prefault-bytes N` is added; `None` for threads of this process.
     pub command: Option<(PathBuf, Vec<String>)>,
+    /// How many bytes all instances together take from the system before they are loaded, so that a run does not wait for it; `None` for what the run
+    /// may need, at most a third of the memory that is free.
+    pub prefault_bytes: Option<u64>,
     /// Where instances are stored; `None` in memory.
     pub directory: Option<PathBuf>,
     /// What is stored at all instances at once, where they are stored.
@@ -111,6 +119,21 @@ impl RunOptions {
         let workers = u64::from(instances) * u64::from(self.workers);
         let sites = workload.sites_max(instances);
         if workers > sites { Err(RunError::TooManyWorkers { sites }) } else { Ok(()) }
+    }
+
+    /// Returns how many bytes each instance takes from the system before it is loaded.
+    fn prefault_bytes(&self, workload: &impl Workload) -> u64 {
+        let instances = self.plan.instances().len();
+        let of_all = self.prefault_bytes.unwrap_or_else(|| {
+            let run = ensilo_bench::driver::RunOptions {
+                workers: usize::from(self.workers) * instances,
+                warmup: self.time.warmup,
+                measured: self.time.measured,
+                pin: true,
+            };
+            workload.memory_bytes(&run).min(free_memory_bytes() / 3)
+        });
+        of_all / instances.max(1) as u64
     }
 }
 
@@ -189,20 +212,25 @@ pub fn run<W: Workload>(
     mut progress: impl FnMut(&str),
 ) -> Result<IslandsReport, RunError> {
     options.check(workload)?;
-    let RunOptions { plan, placement, workers, channel, command, directory, unit, width, time } = options;
+    let prefault_bytes = options.prefault_bytes(workload);
+    let RunOptions { plan, placement, workers, channel, command, directory, unit, width, time, .. } = options;
     let count = plan.instances().len();
     let (is_oversubscribed, processes, durable) =
         (plan.is_oversubscribed(), command.is_some(), directory.is_some());
     let mut islands = IslandsOptions::new(plan).workers(workers).channel(channel);
+    islands = islands.database(move || Database::options().prefault_bytes(prefault_bytes));
     if let Some(directory) = directory {
         islands = islands.directory(directory).commit_unit(unit);
     }
     if let Some((program, arguments)) = command {
         islands = islands.processes(move || {
             let mut command = Command::new(&program);
-            command.args(&arguments);
+            command.args(&arguments).args(["--prefault-bytes", &prefault_bytes.to_string()]);
             command
         });
+    }
+    if prefault_bytes > 0 {
+        progress(&format!("taking {} MiB of memory for each island", prefault_bytes >> 20));
     }
     let islands = islands.open::<W::Program>().map_err(RunError::Open)?;
     progress(&format!("loading {count} islands"));
@@ -235,6 +263,7 @@ pub fn run<W: Workload>(
         width,
         multisite_percent: workload.multisite_percent(),
         seconds: time.measured.as_secs_f64(),
+        prefault_bytes: prefault_bytes * count as u64,
         throughput: made.committed as f64 / time.measured.as_secs_f64(),
         retried: made.retried,
         waited: made.waited,

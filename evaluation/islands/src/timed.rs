@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ensilo::{Database, Result, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
@@ -121,6 +122,10 @@ impl Workload for TimedMicroOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         self.0.description(workers)
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        self.0.memory_bytes(run)
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ensilo::{Columns, Database, Result, Row, RowId, Table, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
@@ -257,6 +258,12 @@ impl Workload for TpcbOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         to_bytes(&(self, workers))
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        /// Of an account, and of versions of it that snapshots may see.
+        const ACCOUNT_BYTES: u64 = 3 * 160;
+        run.memory_bytes(self.branches.saturating_mul(self.accounts).saturating_mul(ACCOUNT_BYTES), 1.0)
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {

@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 
 use ensilo::{Database, Result, Timestamp, Transaction};
+use ensilo_bench::Benchmark;
+use ensilo_bench::driver::RunOptions;
 use ensilo_bench::mix::{Mix, Share};
 use ensilo_bench::tpcc::{
     ElsewhereAnswer, ElsewherePart, Entered, PaymentSums, Scale, Terminal, TpccOptions, TpccShare,
@@ -174,6 +176,10 @@ impl Workload for TpccIslandsOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         to_bytes(&(self, workers))
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        Benchmark::Tpcc(self.to_options(run.workers)).memory_bytes(run)
     }
 
     fn loads(&self, number: InstanceNumber) -> Vec<Request> {

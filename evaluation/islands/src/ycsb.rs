@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 
 use ensilo::{Columns, Database, Result, Row, Table, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_bench::mix::Mix;
 use ensilo_bench::random::{Random, Scatter, Zipfian};
 use ensilo_bench::ycsb::Distribution;
@@ -400,6 +401,12 @@ impl Workload for YcsbIslandsOptions {
 
     fn description(&self, workers: u16) -> Vec<u8> {
         to_bytes(&(self, workers))
+    }
+
+    fn memory_bytes(&self, run: &RunOptions) -> u64 {
+        /// Of a record, and of versions of it that snapshots may see.
+        const RECORD_BYTES: u64 = 3 * 140;
+        run.memory_bytes(self.records.saturating_mul(RECORD_BYTES), self.mix.percent(INSERT) / 100.0)
     }
 
     fn loads(&self, _: InstanceNumber) -> Vec<Request> {

@@ -75,6 +75,11 @@ pub(super) struct IslandsArguments {
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = |text: &str| seconds_within(text, 0.0..=3600.0))]
     warmup: f64,
 
+    /// Mebibytes that all instances together take from the system before they are loaded, so that tables that grow do not wait for it
+    /// during the run [default: what the run may need, at most a third of the free memory]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(0..=1 << 40))]
+    prefault_mib: Option<u64>,
+
     /// How the report is written
     #[arg(long, value_enum, default_value_t = IslandsFormat::Text)]
     format: IslandsFormat,
@@ -282,6 +287,10 @@ pub(crate) struct YcsbIslandsWorkload {
 pub(crate) struct InstanceArguments {
     /// What it runs.
     program: InstanceProgram,
+
+    /// Bytes to take from the system before anything else.
+    #[arg(long, default_value_t = 0)]
+    prefault_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -296,13 +305,14 @@ enum InstanceProgram {
 
 /// Runs an instance in this process.
 pub(crate) fn run_instance(arguments: &InstanceArguments) -> ExitCode {
+    let database = || Database::options().prefault_bytes(arguments.prefault_bytes);
     let ended = match arguments.program {
-        InstanceProgram::Micro => run_if_instance::<Micro>(Database::options),
-        InstanceProgram::TimedMicro => run_if_instance::<TimedMicro>(Database::options),
-        InstanceProgram::TpcbIslands => run_if_instance::<Tpcb>(Database::options),
-        InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(Database::options),
-        InstanceProgram::YcsbIslands => run_if_instance::<YcsbIslands>(Database::options),
-        InstanceProgram::Recorded => run_if_instance::<Recorded>(Database::options),
+        InstanceProgram::Micro => run_if_instance::<Micro>(database),
+        InstanceProgram::TimedMicro => run_if_instance::<TimedMicro>(database),
+        InstanceProgram::TpcbIslands => run_if_instance::<Tpcb>(database),
+        InstanceProgram::TpccIslands => run_if_instance::<TpccIslands>(database),
+        InstanceProgram::YcsbIslands => run_if_instance::<YcsbIslands>(database),
+        InstanceProgram::Recorded => run_if_instance::<Recorded>(database),
     };
     ended.unwrap_or_else(|| failed("this runs where `ensilo bench` starts it alone"))
 }
@@ -395,6 +405,7 @@ fn run_workload<W: Workload>(
         workers,
         channel: arguments.channel,
         command: (!arguments.threads).then_some(command),
+        prefault_bytes: arguments.prefault_mib.map(|mib| mib << 20),
         directory: None,
         unit: arguments.commit_unit,
         width: arguments.width.into(),

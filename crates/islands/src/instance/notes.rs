@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use ensilo::{Database, Durability, Error, Request, Result, Row, Session, Table, Ticket};
 
+use super::cluster_id::{ClusterId, ClusterMember, ClusterStage};
 use super::program::InstanceNumber;
-use super::store_id::{StoreId, StoreMember, StoreStage};
 use crate::commit::{DistributedId, SiteId};
 
 /// A slot for a part.
@@ -78,14 +78,14 @@ struct InstanceNote {
     incarnation: u32,
 }
 
-/// The store that the instance belongs to, one row.
+/// The cluster that the instance belongs to, one row.
 #[derive(Clone, Debug, Row)]
-#[row(table = "islands_store")]
-struct StoreNote {
+#[row(table = "islands_cluster")]
+struct ClusterNote {
     #[row(key)]
     key: u8,
-    /// A [`StoreId`] as a text.
-    store: String,
+    /// A [`ClusterId`] as a text.
+    cluster: String,
 }
 
 /// What is stored at once where the instance is one of several, one row.
@@ -135,35 +135,35 @@ pub fn stored_instance(db: &Database) -> Result<Option<StoredInstance>> {
     }))
 }
 
-/// Returns the store that an instance says it belongs to, if it says so.
-pub(crate) fn stored_store(db: &Database) -> Result<Option<StoreId>> {
-    let Some(text) = noted_store(db)? else { return Ok(None) };
-    let unreadable = |_| Error::rollback(format!("the note of the store cannot be read: {text:?}"));
+/// Returns the cluster that an instance says it belongs to, if it says so.
+pub(crate) fn stored_cluster(db: &Database) -> Result<Option<ClusterId>> {
+    let Some(text) = noted_cluster(db)? else { return Ok(None) };
+    let unreadable = |_| Error::rollback(format!("the note of the cluster cannot be read: {text:?}"));
     text.parse().map(Some).map_err(unreadable)
 }
 
-fn noted_store(db: &Database) -> Result<Option<String>> {
-    let stores = match db.open_table::<StoreNote>() {
+fn noted_cluster(db: &Database) -> Result<Option<String>> {
+    let clusters = match db.open_table::<ClusterNote>() {
         Err(Error::UnknownTable(_)) => return Ok(None),
         opened => opened?,
     };
-    Ok(db.read(|tx| stores.get(tx, 0))?.map(|note| note.store))
+    Ok(db.read(|tx| clusters.get(tx, 0))?.map(|note| note.cluster))
 }
 
-/// Checks that an instance belongs to a store, before anything of it is changed, and notes that where it may be missing.
-pub(crate) fn join_store(db: &Database, number: InstanceNumber, member: StoreMember) -> Result<()> {
-    let StoreMember { store, stage } = member;
-    let found = noted_store(db)?;
-    if found.as_ref().is_some_and(|found| *found == store.to_string()) {
+/// Checks that an instance belongs to a cluster, before anything of it is changed, and notes that where it may be missing.
+pub(crate) fn join_cluster(db: &Database, number: InstanceNumber, member: ClusterMember) -> Result<()> {
+    let ClusterMember { cluster, stage } = member;
+    let found = noted_cluster(db)?;
+    if found.as_ref().is_some_and(|found| *found == cluster.to_string()) {
         return Ok(());
     }
-    if found.is_none() && stage != StoreStage::Whole {
-        let stores = open_table::<StoreNote>(db)?;
-        return db.transact(|tx| stores.upsert(tx, &StoreNote { key: 0, store: store.to_string() }));
+    if found.is_none() && stage != ClusterStage::Whole {
+        let clusters = open_table::<ClusterNote>(db)?;
+        return db.transact(|tx| clusters.upsert(tx, &ClusterNote { key: 0, cluster: cluster.to_string() }));
     }
-    let found = found.map_or("no store that it names".to_owned(), |found| format!("store {found}"));
+    let found = found.map_or("no cluster that it names".to_owned(), |found| format!("cluster {found}"));
     Err(Error::rollback(format!(
-        "the files of instance {} are of {found}, and the directory is that of store {store}: put its own files back, or restore a copy of all",
+        "the files of instance {} are of {found}, and the directory is that of cluster {cluster}: put its own files back, or restore a copy of all",
         number.instance
     )))
 }

@@ -60,8 +60,8 @@ impl<P: Program> Islands<P> {
         let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
         let made = self.copy_all(&target).and_then(|copied| {
-            if let Some(store) = self.store {
-                let noted = roster::note(&target, self.instances() as u16, store);
+            if let Some(cluster) = self.cluster {
+                let noted = roster::note(&target, self.instances() as u16, cluster);
                 noted.map_err(|error| refused(&error.to_string()))?;
             }
             Ok(copied)

@@ -15,12 +15,12 @@ use ensilo::{Database, Options};
 use serde::{Deserialize, Serialize};
 
 use super::unfinished_disk::UnfinishedDisk;
-use crate::binding::bind_this_thread;
+use crate::binding::{bind_this_thread, with_memory_of};
 use crate::channel::{ChannelError, ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
-    Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes, OpenTransactions, Program,
-    Recovered, StoreMember, StoreStage, Submission, Submitter, Wake, Worker, join_store,
+    ClusterMember, ClusterStage, Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes,
+    OpenTransactions, Program, Recovered, Submission, Submitter, Wake, Worker, join_cluster,
 };
 use crate::placement::InstancePlace;
 
@@ -37,8 +37,8 @@ pub(crate) struct InstanceOptions {
     /// The instance's own directory; `None` in memory.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) unit: StoredUnit,
-    /// The store that it belongs to; `None` in memory.
-    pub(crate) member: Option<StoreMember>,
+    /// The cluster that it belongs to; `None` in memory.
+    pub(crate) member: Option<ClusterMember>,
     /// Whether its directory may say that it is not finished.
     pub(crate) opens_unfinished: bool,
 }
@@ -47,9 +47,9 @@ impl InstanceOptions {
     /// Returns the options of an instance that was opened, and is opened again.
     pub(crate) fn again(&self) -> Self {
         let mut again = self.clone();
-        if let Some(StoreMember { stage: stage @ StoreStage::Making, .. }) = &mut again.member {
+        if let Some(ClusterMember { stage: stage @ ClusterStage::Making, .. }) = &mut again.member {
             // Others may not be made yet, but this one is.
-            *stage = StoreStage::Marking;
+            *stage = ClusterStage::Marking;
         }
         again
     }
@@ -57,7 +57,7 @@ impl InstanceOptions {
     /// Opens the database. One that has to be there is not made.
     fn open_database(&self, database: Options) -> ensilo::Result<Database> {
         let Some(directory) = &self.directory else { return database.in_memory() };
-        let may_be_new = self.member.is_none_or(|member| member.stage == StoreStage::Making);
+        let may_be_new = self.member.is_none_or(|member| member.stage == ClusterStage::Making);
         let database = if may_be_new { database } else { database.must_exist(true) };
         match self.opens_unfinished {
             true => database.open_with(Arc::new(UnfinishedDisk), directory),
@@ -119,12 +119,14 @@ impl<P: Program> LocalInstance<P> {
             StoredUnit::Epoch { counts_to: Some(epoch) } => database.give_up_after(epoch),
             StoredUnit::Epoch { counts_to: None } | StoredUnit::Transaction => database,
         };
-        let db = options.open_database(database)?;
+        // Its rows are the instance's, also those that a recovery makes.
+        let opened = with_memory_of(&options.cpus, || options.open_database(database));
+        let db = opened.map_err(InstanceError::Io)??;
         // What is prepared relies on the index, which rows that are loaded later would change.
         db.wait_until_loaded()?;
-        // First: the files may be of another instance, or of another store.
+        // First: the files may be of another instance, or of another cluster.
         if let Some(member) = options.member {
-            join_store(&db, options.number, member)?;
+            join_cluster(&db, options.number, member)?;
         }
         let (keeping, found) = open_keeping(options, &db)?;
         let program = Arc::new(P::open(&db, options.number)?);

@@ -1,20 +1,20 @@
-//! A file beside the instances that says how many there are, and to which store they belong.
+//! A file beside the instances that says how many there are, and to which cluster they belong.
 //!
 //! Without it an instance whose directory is lost would be made anew, with nothing in it, and the others would take that for what it has; and one of
-//! another store would be taken for it.
+//! another cluster would be taken for it.
 //!
 //! # Layout
 //! The file `instances` has lines of text:
 //! ```text
 //! 3                                         the number of instances
-//! store 9f6e3c1d0b5a48728f6e3c1d0b5a4872    the number of the store, in 32 hexadecimal digits
-//! not all made                              or `not all marked`; nothing when the store is whole
+//! cluster 9f6e3c1d0b5a48728f6e3c1d0b5a4872  the number of the cluster, in 32 hexadecimal digits
+//! not all made                              or `not all marked`; nothing when the cluster is whole
 //! ```
-//! Earlier versions wrote the first line alone. Their instances do not say which store they belong to; the next opening notes that at each of them.
+//! Earlier versions wrote the first line alone. Their instances do not say which cluster they belong to; the next opening notes that at each of them.
 //!
 //! # Crash
 //! Each version of the file is written behind a rename: before the first instance is made, and when all are stored. Where there is no file, the
-//! instances that are found say how many there are. A new store is one without any instance: none is made beside others.
+//! instances that are found say how many there are. A new cluster is one without any instance: none is made beside others.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -22,28 +22,30 @@ use std::path::{Path, PathBuf};
 
 use super::directory_of;
 use super::epoch_record::lock;
-use crate::instance::{InstanceError, InstanceNumber, StoreId, StoreMember, StoreStage, StoredInstance};
+use crate::instance::{
+    ClusterId, ClusterMember, ClusterStage, InstanceError, InstanceNumber, StoredInstance,
+};
 
 /// What a directory says of its instances.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     instances: u16,
     /// `None` where an earlier version has made them.
-    store: Option<StoreId>,
-    stage: StoreStage,
+    cluster: Option<ClusterId>,
+    stage: ClusterStage,
 }
 
-/// Looks into the database of an instance, which nobody has open, and returns what it says of itself, and of the store that it belongs to.
+/// Looks into the database of an instance, which nobody has open, and returns what it says of itself, and of the cluster that it belongs to.
 pub(crate) type Look<'a> =
-    &'a dyn Fn(&Path) -> Result<(Option<StoredInstance>, Option<StoreId>), InstanceError>;
+    &'a dyn Fn(&Path) -> Result<(Option<StoredInstance>, Option<ClusterId>), InstanceError>;
 
 /// The instances that a directory has, or is to have.
 #[derive(Debug)]
 pub(super) struct Roster {
     directory: PathBuf,
     instances: u16,
-    pub(super) member: StoreMember,
-    /// The directory, where the file does not say that the store is whole: two processes do not make it at once.
+    pub(super) member: ClusterMember,
+    /// The directory, where the file does not say that the cluster is whole: two processes do not make it at once.
     held: Option<File>,
 }
 
@@ -53,10 +55,10 @@ impl Roster {
     /// # Errors
     /// One of them is missing, or there are not so many; the file, or an instance that is to say how many they are, cannot be read.
     pub(super) fn find(directory: &Path, planned: u16, look: Look<'_>) -> Result<Self, InstanceError> {
-        let is_whole = matches!(read(directory), Ok(Some(entry)) if entry.stage == StoreStage::Whole);
+        let is_whole = matches!(read(directory), Ok(Some(entry)) if entry.stage == ClusterStage::Whole);
         let held = if is_whole { None } else { Some(hold(directory).map_err(InstanceError::Io)?) };
         let found = find(directory, look)?;
-        let entry = found.unwrap_or(Entry { instances: planned, store: None, stage: StoreStage::Making });
+        let entry = found.unwrap_or(Entry { instances: planned, cluster: None, stage: ClusterStage::Making });
         if entry.instances != planned {
             return Err(problem(
                 directory,
@@ -67,7 +69,8 @@ impl Roster {
                 ),
             ));
         }
-        let member = StoreMember { store: entry.store.unwrap_or_else(StoreId::random), stage: entry.stage };
+        let member =
+            ClusterMember { cluster: entry.cluster.unwrap_or_else(ClusterId::random), stage: entry.stage };
         Ok(Roster { directory: directory.to_owned(), instances: planned, member, held })
     }
 
@@ -77,29 +80,29 @@ impl Roster {
     /// The file cannot be written.
     pub(super) fn begin(&self) -> io::Result<()> {
         match self.member.stage {
-            StoreStage::Whole => Ok(()),
-            stage => write(&self.directory, self.instances, self.member.store, stage),
+            ClusterStage::Whole => Ok(()),
+            stage => write(&self.directory, self.instances, self.member.cluster, stage),
         }
     }
 
-    /// Says that all instances are stored, and belong to the store; returns which that is.
+    /// Says that all instances are stored, and belong to the cluster; returns which that is.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn end(self) -> io::Result<StoreId> {
+    pub(super) fn end(self) -> io::Result<ClusterId> {
         if self.held.is_some() {
-            write(&self.directory, self.instances, self.member.store, StoreStage::Whole)?;
+            write(&self.directory, self.instances, self.member.cluster, ClusterStage::Whole)?;
         }
-        Ok(self.member.store)
+        Ok(self.member.cluster)
     }
 }
 
-/// Says of a copy how many instances it has, and to which store they belong.
+/// Says of a copy how many instances it has, and to which cluster they belong.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(super) fn note(directory: &Path, instances: u16, store: StoreId) -> io::Result<()> {
-    write(directory, instances, store, StoreStage::Whole)
+pub(super) fn note(directory: &Path, instances: u16, cluster: ClusterId) -> io::Result<()> {
+    write(directory, instances, cluster, ClusterStage::Whole)
 }
 
 /// Removes the file of copies that are of no use, if there is one.
@@ -139,12 +142,12 @@ pub fn instance_by_place(directory: &Path) -> Option<InstanceNumber> {
     (instances > 1).then_some(InstanceNumber { instance, instances })
 }
 
-/// Returns what a directory says of its instances, all of which are there; `None` for a new store.
+/// Returns what a directory says of its instances, all of which are there; `None` for a new cluster.
 fn find(directory: &Path, look: Look<'_>) -> Result<Option<Entry>, InstanceError> {
     let present = present(directory);
     let entry = match (read(directory).map_err(InstanceError::Io)?, present.first()) {
-        (Some(Entry { stage: StoreStage::Making, .. }) | None, None) => return Ok(None),
-        (Some(Entry { instances, store: None, .. }), Some(first)) => {
+        (Some(Entry { stage: ClusterStage::Making, .. }) | None, None) => return Ok(None),
+        (Some(Entry { instances, cluster: None, .. }), Some(first)) => {
             // Also where the rest of the file is lost.
             Entry { instances, ..ask(directory, *first, look)? }
         }
@@ -153,7 +156,7 @@ fn find(directory: &Path, look: Look<'_>) -> Result<Option<Entry>, InstanceError
     };
     let is_lost = |instance: &u16| !holds_database(&directory_of(directory, *instance));
     match (0..entry.instances).find(is_lost) {
-        Some(lost) if entry.stage != StoreStage::Making => {
+        Some(lost) if entry.stage != ClusterStage::Making => {
             Err(lost_instance(directory, lost, entry.instances))
         }
         _ => Ok(Some(entry)),
@@ -163,15 +166,15 @@ fn find(directory: &Path, look: Look<'_>) -> Result<Option<Entry>, InstanceError
 /// Returns what an instance says of all, where there is no file that does.
 fn ask(directory: &Path, instance: u16, look: Look<'_>) -> Result<Entry, InstanceError> {
     let place = directory_of(directory, instance);
-    let (stored, store) = look(&place)?;
+    let (stored, cluster) = look(&place)?;
     let Some(stored) = stored else {
         return Err(problem(
             &place,
             "it holds a database that is none of an instance: instances have a directory of their own",
         ));
     };
-    let stage = if store.is_some() { StoreStage::Whole } else { StoreStage::Marking };
-    Ok(Entry { instances: stored.number.instances, store, stage })
+    let stage = if cluster.is_some() { ClusterStage::Whole } else { ClusterStage::Marking };
+    Ok(Entry { instances: stored.number.instances, cluster, stage })
 }
 
 fn lost_instance(directory: &Path, lost: u16, instances: u16) -> InstanceError {
@@ -223,33 +226,33 @@ fn read(directory: &Path) -> io::Result<Option<Entry>> {
 fn parse(text: &str) -> Option<Entry> {
     let mut lines = text.lines();
     let instances = lines.next()?.parse().ok().filter(|instances| *instances > 0)?;
-    let Some(store) = lines.next() else {
-        return Some(Entry { instances, store: None, stage: StoreStage::Marking });
+    let Some(cluster) = lines.next() else {
+        return Some(Entry { instances, cluster: None, stage: ClusterStage::Marking });
     };
     let stage = match lines.next() {
-        None => StoreStage::Whole,
-        Some(NOT_ALL_MADE) => StoreStage::Making,
-        Some(NOT_ALL_MARKED) => StoreStage::Marking,
+        None => ClusterStage::Whole,
+        Some(NOT_ALL_MADE) => ClusterStage::Making,
+        Some(NOT_ALL_MARKED) => ClusterStage::Marking,
         Some(_) => return None,
     };
-    let store = store.strip_prefix("store ").filter(|digits| digits.len() == STORE_DIGITS)?;
-    Some(Entry { instances, store: Some(store.parse().ok()?), stage })
+    let cluster = cluster.strip_prefix("cluster ").filter(|digits| digits.len() == CLUSTER_DIGITS)?;
+    Some(Entry { instances, cluster: Some(cluster.parse().ok()?), stage })
 }
 
-const STORE_DIGITS: usize = 32;
+const CLUSTER_DIGITS: usize = 32;
 
 const NOT_ALL_MADE: &str = "not all made";
 const NOT_ALL_MARKED: &str = "not all marked";
 
-fn write(directory: &Path, instances: u16, store: StoreId, stage: StoreStage) -> io::Result<()> {
+fn write(directory: &Path, instances: u16, cluster: ClusterId, stage: ClusterStage) -> io::Result<()> {
     let path = path_in(directory);
     let begun = path.with_extension("begun");
     let mut file = File::create(&begun)?;
-    writeln!(file, "{instances}\nstore {store}")?;
+    writeln!(file, "{instances}\ncluster {cluster}")?;
     match stage {
-        StoreStage::Whole => {}
-        StoreStage::Making => writeln!(file, "{NOT_ALL_MADE}")?,
-        StoreStage::Marking => writeln!(file, "{NOT_ALL_MARKED}")?,
+        ClusterStage::Whole => {}
+        ClusterStage::Making => writeln!(file, "{NOT_ALL_MADE}")?,
+        ClusterStage::Marking => writeln!(file, "{NOT_ALL_MARKED}")?,
     }
     file.sync_all()?;
     std::fs::rename(&begun, &path)?;

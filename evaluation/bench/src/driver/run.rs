@@ -49,6 +49,19 @@ pub struct RunOptions {
     pub pin: bool,
 }
 
+impl RunOptions {
+    /// Returns how many bytes of memory rows and indexes may take, roughly, where so many are loaded, and so much of what the workers do adds rows, of 1.
+    pub fn memory_bytes(&self, loaded_bytes: u64, adding_share: f64) -> u64 {
+        /// What a worker adds in a second if it does nothing else, and what it needs to begin with.
+        const ADDED_BYTES: f64 = 128.0 * MIB;
+        const WORKER_BYTES: f64 = 8.0 * MIB;
+        const MIB: f64 = 1_048_576.0;
+        let seconds = (self.warmup + self.measured).as_secs_f64();
+        let added = (WORKER_BYTES + ADDED_BYTES * adding_share * seconds) * self.workers as f64;
+        loaded_bytes.saturating_add(added as u64)
+    }
+}
+
 /// What a run measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunResult {

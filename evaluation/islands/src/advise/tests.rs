@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ensilo::{Database, Transaction};
+use ensilo_bench::driver::RunOptions;
 use ensilo_islands::advisor::Spread;
 use ensilo_islands::commit::{Request, SiteId};
 use ensilo_islands::{InstanceNumber, Program, RequestSource};
@@ -79,6 +80,10 @@ impl Workload for Slow {
 
     fn description(&self, _: u16) -> Vec<u8> {
         Vec::new()
+    }
+
+    fn memory_bytes(&self, _: &RunOptions) -> u64 {
+        0
     }
 
     fn loads(&self, _: InstanceNumber) -> Vec<Request> {
