@@ -85,20 +85,24 @@ enum DescentState<'g> {
 impl Masstree {
     /// Looks all keys up and hands each answer out with the index of its key, in any order. Faster than one by one: the
     /// look-ups wait for memory together.
-    pub fn get_many<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K], guard: &Guard<'_>, each: impl FnMut(usize, Lookup)) {
+        Masstree::get_many_of(keys.len(), |at| (self, keys[at].as_ref()), guard, each);
+    }
+
+    /// Like [`Masstree::get_many`], for `count` keys of any trees: `key` returns each by its index, with its tree.
+    pub fn get_many_of<'k>(
+        count: usize,
+        key: impl Fn(usize) -> (&'k Masstree, &'k [u8]),
         guard: &Guard<'_>,
         mut each: impl FnMut(usize, Lookup),
     ) {
         let _index = region::enter(Region::Index);
-        let root = self.root(guard);
         let begin = |index: usize| {
-            let key = KeyTail::new(keys[index].as_ref());
-            Descent { index, key, state: DescentState::Root(root) }
+            let (tree, bytes) = key(index);
+            Descent { index, key: KeyTail::new(bytes), state: DescentState::Root(tree.root(guard)) }
         };
         let mut group: [Option<Descent<'_, '_>>; GROUP] = [None; GROUP];
-        let mut begun = keys.len().min(GROUP);
+        let mut begun = count.min(GROUP);
         for (index, descent) in group[..begun].iter_mut().enumerate() {
             *descent = Some(begin(index));
         }
@@ -112,10 +116,13 @@ impl Masstree {
                     DescentState::Done(_) | DescentState::Disturbed => {
                         let lookup = match descent.state {
                             DescentState::Done(lookup) => lookup,
-                            _ => self.get(keys[descent.index].as_ref(), guard),
+                            _ => {
+                                let (tree, bytes) = key(descent.index);
+                                tree.get(bytes, guard)
+                            }
                         };
                         each(descent.index, lookup);
-                        *slot = (begun < keys.len()).then(|| begin(begun));
+                        *slot = (begun < count).then(|| begin(begun));
                         begun += 1;
                         open -= usize::from(slot.is_none());
                     }

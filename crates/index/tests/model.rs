@@ -279,6 +279,30 @@ fn keys_up_to_the_longest_are_taken_and_longer_ones_refused() {
 }
 
 #[test]
+fn keys_of_several_trees_are_looked_up_together() {
+    let epochs = epochs();
+    let participant = epochs.participant();
+    let guard = participant.pin();
+    let trees = [0, 1, 2].map(|_| Masstree::new(&guard, common::ACCOUNT).unwrap());
+    // Of three keys that follow each other, each is in one tree. Some end in layers below the first.
+    let key_of = |number: u64| [vec![7; (number % 4) as usize * 8], number.to_be_bytes().to_vec()].concat();
+    for number in 0..3000 {
+        trees[number as usize % 3].insert_if_absent(&key_of(number), number + 1, &guard, &mut ()).unwrap();
+    }
+    let asked: Vec<(usize, Vec<u8>)> = (0..4000).map(|at| (at / 7 % 3, key_of(at as u64))).collect();
+    let mut answers = vec![None; asked.len()];
+    let ask = |at: usize| (&trees[asked[at].0], asked[at].1.as_slice());
+    Masstree::get_many_of(asked.len(), ask, &guard, |at, lookup| answers[at] = Some(lookup));
+    for (at, answer) in answers.into_iter().enumerate() {
+        match answer.unwrap() {
+            Lookup::Found(value) => assert!(value == at as u64 + 1 && at % 3 == asked[at].0),
+            Lookup::Missing(_) => assert!(at >= 3000 || at % 3 != asked[at].0),
+        }
+    }
+    Masstree::get_many_of(0, |_| unreachable!("there is none"), &guard, |_, _| panic!("nor an answer"));
+}
+
+#[test]
 fn a_guard_of_other_epochs_is_refused_by_every_method() {
     let (own, other) = (epochs(), epochs());
     let (own, other) = (own.participant(), other.participant());
@@ -286,9 +310,10 @@ fn a_guard_of_other_epochs_is_refused_by_every_method() {
     let tree = Masstree::new(&guard, ACCOUNT).unwrap();
     tree.insert_if_absent(b"key", 1, &guard, &mut ()).unwrap();
     let all = (Bound::Unbounded, Bound::Unbounded);
-    let calls: [&dyn Fn(&Guard<'_>); 8] = [
+    let calls: [&dyn Fn(&Guard<'_>); 9] = [
         &|guard| _ = tree.get(b"key", guard),
         &|guard| tree.get_many(&[b"key"], guard, |_, _| ()),
+        &|guard| Masstree::get_many_of(1, |_| (&tree, b"key"), guard, |_, _| ()),
         &|guard| _ = tree.insert_if_absent(b"other", 1, guard, &mut ()),
         &|guard| _ = tree.remove(b"missing", 1, guard),
         &|guard| _ = tree.replace(b"key", 1, 1, guard),
