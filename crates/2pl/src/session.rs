@@ -39,6 +39,8 @@ unsafe impl<L: Locking> Session for LockingSession<L> {
     type Transaction<'s> = LockingTransaction<'s, L>;
     type Snapshot<'s> = Snapshot<'s, L>;
 
+    const PREFETCHES: bool = true;
+
     #[inline]
     fn begin(&mut self) -> LockingTransaction<'_, L> {
         // One that was leaked is undone here, before its locks are given back.
@@ -56,6 +58,10 @@ unsafe impl<L: Locking> Session for LockingSession<L> {
 
     fn retry_next(&mut self) {
         self.locks.set_retry(true);
+    }
+
+    fn prefetch<'k>(&mut self, count: usize, key: impl Fn(usize) -> (&'k Store, &'k [u8])) {
+        self.worker.prefetch(count, key);
     }
 
     fn counters(&mut self) -> Arc<WorkerCounters> {

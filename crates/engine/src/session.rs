@@ -32,6 +32,8 @@ pub unsafe trait Session: Send {
 
     /// Whether [`protect_next`](Session::protect_next) may return `true`.
     const PROTECTS: bool = false;
+    /// Whether [`prefetch`](Session::prefetch) does anything.
+    const PREFETCHES: bool = false;
 
     /// Begins a read-write transaction. Between transactions, so here, a session may free a bounded amount of its garbage.
     fn begin(&mut self) -> Self::Transaction<'_>;
@@ -57,6 +59,16 @@ pub unsafe trait Session: Send {
     /// Announces that the next read-write transaction of this session is another attempt at the last one, which has aborted. An engine that
     /// lets the older one of two requests go first counts its age from the first attempt.
     fn retry_next(&mut self) {}
+
+    /// Starts to load what transactions need that look these `count` keys up soon: `key` returns each by its number, with its store. The
+    /// descents are interleaved. Nothing is read for any transaction, and nothing follows from it but that these come to run sooner. A store
+    /// may have been dropped. By default it does nothing: see [`PREFETCHES`](Session::PREFETCHES).
+    fn prefetch<'k>(&mut self, count: usize, key: impl Fn(usize) -> (&'k Self::Store, &'k [u8]))
+    where
+        Self::Store: 'k,
+    {
+        let _ = (count, key);
+    }
 
     /// Returns what the session counts. Anyone may read it at any time. The engine keeps the sums of a session that has ended, not its
     /// counters.

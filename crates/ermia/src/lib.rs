@@ -51,6 +51,7 @@ mod oid_array;
 mod overwritten;
 mod peek;
 mod planted;
+mod prefetch;
 mod read;
 mod read_set;
 mod record_history;

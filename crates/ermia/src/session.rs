@@ -13,6 +13,7 @@ use crate::engine::Ermia;
 use crate::garbage::Garbage;
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Isolation, Serializable};
+use crate::prefetch::prefetch_records;
 use crate::shared::ErmiaShared;
 use crate::snapshot::Snapshot;
 use crate::stamp::Stamp;
@@ -185,6 +186,8 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
     type Transaction<'s> = Transaction<'s, I>;
     type Snapshot<'s> = Snapshot<'s, I>;
 
+    const PREFETCHES: bool = true;
+
     #[inline]
     fn begin(&mut self) -> Transaction<'_, I> {
         let _engine = crate::region::engine();
@@ -204,6 +207,12 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
 
     fn favor_next(&mut self) {
         self.parts().1.context.favor_next = true;
+    }
+
+    fn prefetch<'k>(&mut self, count: usize, key: impl Fn(usize) -> (&'k ErmiaStore, &'k [u8])) {
+        let _engine = crate::region::engine();
+        let (shared, state) = self.parts();
+        state.look(shared, |guard, _| prefetch_records::<I>(shared, guard, count, key));
     }
 
     fn counters(&mut self) -> Arc<WorkerCounters> {

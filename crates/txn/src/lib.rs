@@ -19,6 +19,7 @@ mod checkpoint;
 mod engine;
 mod global_tid;
 mod handle;
+mod prefetch;
 mod record;
 mod registry;
 mod replay;

@@ -9,6 +9,7 @@ use ensilo_sync::region::{self, Region};
 
 use crate::engine::Silo;
 use crate::handle::RecordHandle;
+use crate::prefetch::prefetch_records;
 use crate::silo::{Snapshot, Standard, Transaction, Variant};
 use crate::store::Store;
 use crate::worker_state::WorkerState;
@@ -49,6 +50,7 @@ unsafe impl<V: Variant> Session for Worker<V> {
     type Snapshot<'s> = Snapshot<'s, V>;
 
     const PROTECTS: bool = true;
+    const PREFETCHES: bool = true;
 
     #[inline]
     fn begin(&mut self) -> Transaction<'_, V> {
@@ -69,6 +71,12 @@ unsafe impl<V: Variant> Session for Worker<V> {
     fn protect_next(&mut self) -> bool {
         let (engine, state) = self.parts();
         state.context.protect_next(&engine.shared)
+    }
+
+    fn prefetch<'k>(&mut self, count: usize, key: impl Fn(usize) -> (&'k Store, &'k [u8])) {
+        let _engine = region::enter(Region::Engine);
+        let (_, state) = self.parts();
+        prefetch_records(&state.participant, count, key);
     }
 
     fn counters(&mut self) -> Arc<WorkerCounters> {

@@ -41,6 +41,32 @@ fn panics<R>(call: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(call)).is_err()
 }
 
+/// Keys may be named to be loaded that are there or not, and of a store that was dropped. Whoever changes them meanwhile is in nobody's way.
+pub fn what_is_loaded_in_advance_is_not_read<E: Engine>() {
+    let mut started = Started::<E>::new();
+    let dropped = started.engine.new_store(TableId(2)).unwrap();
+    let keys: Vec<Vec<u8>> = (0..100u8).map(|number| vec![number; usize::from(number % 30)]).collect();
+    keys.iter().skip(1).step_by(2).for_each(|key| _ = started.insert(key));
+    let Started { engine, store, session } = &mut started;
+    session.prefetch(keys.len(), |at| (&**store, keys[at].as_slice()));
+    session.prefetch(0, |_| unreachable!("there is none"));
+    let mut other = engine.session();
+    let mut tx = other.begin();
+    let found = tx.find(store, &keys[1]).unwrap().unwrap();
+    tx.put(found, &[8], 8).unwrap();
+    assert!(tx.insert(store, &keys[2], &[9], 8).unwrap());
+    tx.commit().unwrap();
+    let mut tx = session.begin();
+    assert!(tx.insert(store, b"own", &[1], 8).unwrap());
+    assert_eq!(tx.get(store, &keys[1], |row| row.word(0)).unwrap(), Some(8));
+    assert_eq!(tx.get(store, &keys[3], |row| row.word(0)).unwrap(), Some(7));
+    tx.commit().unwrap();
+    assert!(engine.drop_store(dropped.id()));
+    let stores = [&**store, &*dropped];
+    session.prefetch(keys.len(), |at| (stores[at % 2], keys[at].as_slice()));
+    session.begin().commit().unwrap();
+}
+
 /// A handle is refused, with a panic, by every transaction but the one that has found it, also if that was leaked.
 pub fn a_handle_is_good_in_the_transaction_that_has_found_it_alone<E: Engine>() {
     let Started { engine, store, mut session } = Started::<E>::new();
