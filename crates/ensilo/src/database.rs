@@ -18,6 +18,7 @@ use crate::attempt::{self, RetryPolicy};
 use crate::catalog::table_core::TableCore;
 use crate::options::Options;
 use crate::pool::JobHandle;
+use crate::prefetch::Prefetch;
 use crate::request::{NoHook, Request};
 use crate::session::Session;
 use crate::shared::DatabaseShared;
@@ -193,6 +194,92 @@ impl<E: Engine> Database<E> {
     #[inline]
     pub fn read_stale<R>(&self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
         self.request().read_stale(body)
+    }
+
+    /// Runs `body` with each of the `requests`, one after the other on the calling thread, each as a transaction of its own
+    /// like that of [`Database::transact`], and returns their results in the same order.
+    ///
+    /// This is for requests that do not depend on each other and on tables that are larger than the processor's caches.
+    /// `first_keys` adds to a [`Prefetch`] the keys that a request looks up first. What they lead to is loaded for several
+    /// requests at once, before the first of them begins, so that their waits for memory lie side by side. These keys are a
+    /// hint: it does not matter for the results whether they are complete, or right. Over an engine that knows no such
+    /// thing, `first_keys` is not called.
+    ///
+    /// A conflict has its transaction run again before the next one begins. The error of one request leaves the others as they
+    /// are. The answers wait together until all that has committed is stored: with a database in a directory, a batch takes about
+    /// the time that one request takes. No result is there before the last request has ended.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Error, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// # db.transact(|tx| { for id in 0..3 { accounts.insert(tx, &Account { id, balance: 10 })?; } Ok(()) })?;
+    /// let withdrawals = [(0, 5), (1, 70), (2, 10)];
+    /// let results = db.transact_many(
+    ///     &withdrawals,
+    ///     |&(id, _), prefetch| prefetch.row(&accounts, id),
+    ///     |tx, &(id, amount)| {
+    ///         let balance = accounts.update(tx, id, |account: &mut Account| {
+    ///             account.balance -= amount;
+    ///             account.balance
+    ///         })?;
+    ///         if balance < 0 { Err(Error::rollback("not enough money")) } else { Ok(balance) }
+    ///     },
+    /// )?;
+    /// let balances: Vec<Option<i64>> = results.into_iter().map(Result::ok).collect();
+    /// assert_eq!(balances, [Some(5), None, Some(0)]); // The second one is undone, the others are there.
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NestedRequest`] and [`Error::Closed`], with which none of the requests has run. Each result has what
+    /// [`Database::transact`] returns; where the database is closed meanwhile, those of the requests behind that are
+    /// [`Error::Closed`].
+    ///
+    /// # Panics
+    /// When `first_keys` or `body` does. The requests before have committed, and the ones behind have not run.
+    pub fn transact_many<Q, R>(
+        &self,
+        requests: &[Q],
+        first_keys: impl FnMut(&Q, &mut Prefetch<E>),
+        body: impl FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
+    ) -> Result<Vec<Result<R>>> {
+        self.request().transact_many(requests, first_keys, body)
+    }
+
+    /// Starts to load what requests need that the calling thread will run next, and returns at once: `name_keys` adds
+    /// the keys that they look up first.
+    ///
+    /// [`Database::transact_many`] does so by itself. This is for requests that differ in kind or settings, or are no
+    /// transactions of [`Database::transact`]. Ten to sixty keys at once are best: the waits for fewer leave the
+    /// processor idle, and what is loaded for more falls out of its cache before it is used. Over an engine that
+    /// knows no such thing, `name_keys` is not called.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, Table};
+    /// # #[derive(Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// # let accounts: Table<Account> = db.create_table()?;
+    /// db.prefetch(|prefetch| (0..20).for_each(|id| prefetch.row(&accounts, id)))?;
+    /// let found = db.transact(|tx| accounts.contains(tx, 7))?;
+    /// # assert!(!found);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NestedRequest`], [`Error::Closed`].
+    pub fn prefetch(&self, name_keys: impl FnOnce(&mut Prefetch<E>)) -> Result<()> {
+        let mut worker = self.shared.enter()?;
+        if E::Session::PREFETCHES {
+            let mut prefetch = Prefetch::new(&mut worker.local);
+            name_keys(&mut prefetch);
+            prefetch.start(&mut worker.raw);
+            prefetch.end(&mut worker.local);
+        }
+        Ok(())
     }
 
     /// Returns a request with settings that can be changed: retries, durability, a hook for aborts, how stale

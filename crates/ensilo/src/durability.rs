@@ -39,6 +39,17 @@ pub(crate) fn answer<R>(outcome: Outcome<R>, log: Option<&Log>) -> Result<R> {
     outcome.map(|visible| visible.value).map_err(|undone| undone.error)
 }
 
+/// Returns the answers of many requests once all of their transactions are stored in `log`; without a log at once.
+pub(crate) fn answer_many<R>(outcomes: Vec<Outcome<R>>, log: Option<&Log>) -> Vec<Result<R>> {
+    if let Some(log) = log
+        && let Some(last) = outcomes.iter().map(epoch_of).max()
+    {
+        // One wait for all. Where it fails, each finds out by itself whether it is stored.
+        let _ = wait_stored(log, last);
+    }
+    outcomes.into_iter().map(|outcome| answer(outcome, log)).collect()
+}
+
 /// Waits until everything up to `epoch` is stored.
 ///
 /// # Errors

@@ -255,7 +255,7 @@ impl<E: Engine> DynamicTable<E> {
         Ok(key)
     }
 
-    fn encode_key(&self, key: &[Value]) -> Result<KeyBuf> {
+    pub(crate) fn encode_key(&self, key: &[Value]) -> Result<KeyBuf> {
         let mut bytes = KeyBuf::new();
         self.core.schema.encode_key(key, &mut bytes).map_err(|error| self.refused(error))?;
         Ok(bytes)

@@ -24,6 +24,7 @@
 pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::job_request::JobRequest;
+pub use crate::prefetch::Prefetch;
 pub use crate::request::Request;
 pub use crate::session::Session;
 pub use crate::session::prepared::PreparedTransaction;

@@ -180,6 +180,7 @@
 extern crate self as ensilo;
 
 mod attempt;
+mod batch;
 mod catalog;
 mod closing;
 mod collector;
@@ -204,6 +205,7 @@ mod options;
 mod outcome;
 mod own_error;
 mod pool;
+mod prefetch;
 mod queue;
 mod records;
 mod request;
@@ -305,9 +307,9 @@ pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;
 pub use silo::{
-    Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, JobRequest, PreparedTransaction,
-    ReadTransaction, Reader, Request, Rows, Scan, Session, Silo, Snapshot, Table, Transaction,
-    WriteTransaction,
+    Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, JobRequest, Prefetch,
+    PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Session, Silo, Snapshot, Table,
+    Transaction, WriteTransaction,
 };
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::ScanFlow;

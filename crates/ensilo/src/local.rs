@@ -57,6 +57,8 @@ pub(crate) struct Local<F> {
     /// What an entry of an index holds: the primary key.
     pub(crate) entry: RowBuf,
     pub(crate) keys: Vec<KeyBuf>,
+    /// Keys that are loaded in advance.
+    pub(crate) prefetched: Vec<(usize, KeyBuf)>,
     pub(crate) found: Vec<Option<F>>,
 }
 
@@ -109,6 +111,7 @@ impl<F> Local<F> {
             converted: ConvertedRow::default(),
             entry: RowBuf::new(),
             keys: Vec::new(),
+            prefetched: Vec::new(),
             found: Vec::new(),
         }
     }

@@ -8,8 +8,10 @@ use crate::Silo;
 use ensilo_engine::Engine;
 
 use crate::attempt::{self, RetryPolicy};
+use crate::batch::Batch;
 use crate::durability::{Durability, Ticket};
 use crate::outcome::{Outcome, Visible};
+use crate::prefetch::Prefetch;
 use crate::session::Session;
 use crate::shared::DatabaseShared;
 use crate::transaction::{Reader, Snapshot, Transaction};
@@ -262,6 +264,29 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     ) -> Result<(R, u64)> {
         let Visible { value, epoch } = self.run(body).map_err(|undone| undone.error)?;
         Ok((value, epoch.get()))
+    }
+
+    /// Like [`Database::transact_many`](crate::Database::transact_many), with this request's settings for each
+    /// of the requests. In a session, its deadline or a cancellation ends the one that is under way, and those behind it.
+    ///
+    /// # Errors
+    /// As [`Database::transact_many`](crate::Database::transact_many); [`Error::NotDurable`] when they are to be stored
+    /// and the database is in memory only.
+    pub fn transact_many<Q, R>(
+        mut self,
+        requests: &[Q],
+        first_keys: impl FnMut(&Q, &mut Prefetch<E>),
+        body: impl FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
+    ) -> Result<Vec<Result<R>>> {
+        let level = self.place.shared().level_here(self.durability)?;
+        let batch = Batch { requests, first_keys, body };
+        let outcomes = match &mut self.place {
+            RequestPlace::Thread(shared) => {
+                batch.run_on(shared, &mut *shared.enter()?, self.policy, &mut self.on_abort)
+            }
+            RequestPlace::Session(session) => session.run_many(self.policy, &mut self.on_abort, batch)?,
+        };
+        Ok(self.place.shared().answer_many(outcomes, level))
     }
 
     #[inline]

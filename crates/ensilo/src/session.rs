@@ -18,9 +18,11 @@ use ensilo_engine::{Engine, Session as _, TransactionOf, Write as _};
 use self::control::{CancelToken, SessionControl, UnderWay};
 use self::prepared::PreparedTransaction;
 use crate::attempt::{self, RetryPolicy};
+use crate::batch::Batch;
 use crate::durability::Ticket;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
+use crate::prefetch::Prefetch;
 use crate::shared::DatabaseShared;
 use crate::transaction::sealed::Sealed;
 use crate::transaction::{Inner, ReadTransaction, Reader, Snapshot, Transaction, WriteTransaction};
@@ -272,6 +274,22 @@ impl<E: Engine> Session<E> {
     ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
         attempt::run_on(&self.shared, &mut lease, policy, on_abort, body)
+    }
+
+    /// Runs a batch of requests, all under the conditions of one.
+    pub(crate) fn run_many<Q, R>(
+        &mut self,
+        policy: RetryPolicy,
+        on_abort: &mut impl FnMut(&Abort),
+        batch: Batch<
+            '_,
+            Q,
+            impl FnMut(&Q, &mut Prefetch<E>),
+            impl FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
+        >,
+    ) -> Result<Vec<Outcome<R>>> {
+        let (mut lease, _under_way) = self.lend_for_request()?;
+        Ok(batch.run_on(&self.shared, &mut lease, policy, on_abort))
     }
 
     pub(crate) fn run_reader<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Outcome<R> {

@@ -358,6 +358,12 @@ impl<E: Engine> DatabaseShared<E> {
         durability::answer(outcome, log)
     }
 
+    /// Like [`DatabaseShared::answer`], for many requests, which wait together.
+    pub(crate) fn answer_many<R>(&self, outcomes: Vec<Outcome<R>>, level: Durability) -> Vec<Result<R>> {
+        let log = self.durable().filter(|_| level == Durability::Stored).map(|durable| &*durable.log);
+        durability::answer_many(outcomes, log)
+    }
+
     /// Checks that the calling thread is not one of the log, which would wait for itself.
     #[inline]
     pub(crate) fn check_may_wait(&self) -> Result<()> {

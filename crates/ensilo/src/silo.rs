@@ -98,6 +98,11 @@ pub type Snapshot<'t> = generic::Snapshot<'t, Silo>;
 /// Methods: [`generic::Reader`].
 pub type Reader<'t> = generic::Reader<'t, Silo>;
 
+/// Collects the keys of rows that requests will look up soon, for [`Database::prefetch`] and [`Database::transact_many`].
+///
+/// Methods: [`generic::Prefetch`].
+pub type Prefetch = generic::Prefetch<Silo>;
+
 /// A request with settings that can be changed: retries, durability, a hook for aborts, how stale its reads may
 /// be.
 ///

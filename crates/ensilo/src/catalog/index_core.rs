@@ -99,6 +99,13 @@ impl<S: Store> IndexCore<S> {
         }
     }
 
+    /// Returns whether the index is one of this database, and not dropped.
+    #[inline]
+    pub(crate) fn accepts(&self, database: u64) -> bool {
+        // Relaxed: who misses the drop learns of it from the store itself.
+        self.accepts.load(Ordering::Relaxed) == database
+    }
+
     /// Returns whether the index can be read, and whether writes maintain it.
     pub(crate) fn state(&self) -> IndexState {
         // Acquire: [index-ready].

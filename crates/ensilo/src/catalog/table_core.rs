@@ -72,6 +72,13 @@ impl<S: Store> TableCore<S> {
         Err(self.unknown())
     }
 
+    /// Returns whether the table is one of this database, and neither dropped nor changed.
+    #[inline]
+    pub(crate) fn accepts(&self, database: u64) -> bool {
+        // Relaxed: as in `check`.
+        self.accepts.load(Ordering::Relaxed) == database
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.accepts.load(Ordering::Relaxed) == DROPPED
     }

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// the index and one in the table; those in the table are made in batches.
 pub struct Index<T: Row, K: Key, E: Engine = Silo> {
     pub(super) table: Table<T, E>,
-    pub(super) core: Arc<IndexCore<E::Store>>,
+    pub(crate) core: Arc<IndexCore<E::Store>>,
     keys: PhantomData<fn(K) -> K>,
 }
 

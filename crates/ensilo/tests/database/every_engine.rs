@@ -1,6 +1,7 @@
 //! What holds over every engine: compiled for each of those that `main.rs` names, which is the module above.
 
 pub(super) mod at_the_limit;
+mod batches;
 mod catalog;
 mod collection;
 mod column_types;

@@ -1,6 +1,7 @@
 //! What holds over every engine: compiled for each of those that `main.rs` names, which is the module above.
 
 mod backups;
+mod batches;
 mod broken_indexes;
 mod checkpoints;
 mod closing;
