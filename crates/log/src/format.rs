@@ -4,6 +4,7 @@
 
 mod block;
 mod block_error;
+mod change_history;
 mod compression;
 mod cursor;
 mod entry;
@@ -22,6 +23,7 @@ pub use block::{
 };
 pub(crate) use block::{BLOCK_MAGIC, BlockClaim};
 pub use block_error::BlockError;
+pub(crate) use change_history::{ChangeHistory, KeptFile};
 pub use compression::Compression;
 pub(crate) use cursor::Decoder;
 pub use cursor::{Cursor, Malformed, varint_bytes};

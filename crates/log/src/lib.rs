@@ -17,12 +17,13 @@ pub use format::{
 #[doc(hidden)]
 pub use recovery::fuzzing;
 pub use recovery::{
-    BackedUp, BlockScratch, CheckedFile, CheckpointBlock, CheckpointBlocks, CheckpointPlace,
-    CheckpointRecord, CheckpointWriter, CheckpointWriterOptions, Corruption, CorruptionKind,
-    DEFINITION_TABLES, DataLoss, DatabaseFiles, Dumped, FinishedCheckpoint, Found, GenerationOptions,
-    GivenUp, InstalledCheckpoint, NewGeneration, NewLogger, OpenError, Progress, ProgressReport,
-    ReadOnlyFiles, RecordKey, Repaired, Replay, ReplayError, Replayed, SalvageLoss, Salvaged, SalvagedTable,
-    Unopened, UnreadableRecords, Verified, WrittenParts, backup, check_file, dump, inspect,
+    BackedUp, BlockScratch, ChangeReadError, ChangeReader, ChangeReaderOptions, CheckedFile, CheckpointBlock,
+    CheckpointBlocks, CheckpointPlace, CheckpointRecord, CheckpointWriter, CheckpointWriterOptions,
+    Corruption, CorruptionKind, DEFINITION_TABLES, DataLoss, DatabaseFiles, Dumped, EpochChanges,
+    FinishedCheckpoint, Found, GenerationOptions, GivenUp, HistoryId, InstalledCheckpoint, LogPlace,
+    LoggedChange, NewGeneration, NewLogger, OpenError, Progress, ProgressReport, ReadOnlyFiles, RecordKey,
+    Repaired, Replay, ReplayError, Replayed, SalvageLoss, Salvaged, SalvagedTable, Unopened,
+    UnreadableRecords, Verified, WrittenParts, backup, change_history, check_file, dump, inspect,
     inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
 };
 pub use runtime::{

@@ -6,6 +6,8 @@ mod backup;
 mod block_stream;
 mod block_writes;
 mod chain;
+mod change_history;
+mod change_reader;
 mod checkpoint_blocks;
 mod checkpoint_writer;
 mod copy;
@@ -49,6 +51,10 @@ mod unsynced;
 mod verify;
 
 pub use backup::{BackedUp, backup};
+pub use change_reader::{
+    ChangeReadError, ChangeReader, ChangeReaderOptions, EpochChanges, HistoryId, LogPlace, LoggedChange,
+    change_history,
+};
 pub use checkpoint_blocks::{BlockScratch, CheckpointBlock, CheckpointBlocks, CheckpointRecord};
 pub use checkpoint_writer::{
     CheckpointPlace, CheckpointWriter, CheckpointWriterOptions, DEFINITION_TABLES, WrittenParts,

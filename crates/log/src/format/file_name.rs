@@ -67,6 +67,12 @@ impl LogFileName {
         LogFileName { epoch_number: Some(epochs.number(largest_epoch)), ..self }
     }
 
+    /// Returns whether the other name is this file's too, before or after it was sealed.
+    #[must_use]
+    pub(crate) fn is_same_file(self, other: LogFileName) -> bool {
+        LogFileName { epoch_number: None, ..self } == LogFileName { epoch_number: None, ..other }
+    }
+
     /// Returns whether the name is that of a file that is sealed.
     #[must_use]
     pub fn is_sealed(self) -> bool {

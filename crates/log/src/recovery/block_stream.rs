@@ -17,6 +17,8 @@ pub(super) struct BlockStream<'f> {
     offset: u64,
     /// Nothing is read from here on.
     limit: u64,
+    /// So much is read at once, unless a single block is longer.
+    chunk_bytes: usize,
 }
 
 /// Blocks that follow each other in a file.
@@ -66,7 +68,12 @@ impl<'f> BlockStream<'f> {
     /// Returns the blocks of `file` from `offset` on, where one begins, up to `limit`, which does not lie
     /// past the file's end.
     pub(super) fn starting_at(file: &'f dyn File, offset: u64, limit: u64) -> BlockStream<'f> {
-        BlockStream { file, offset, limit }
+        BlockStream { file, offset, limit, chunk_bytes: CHUNK_BYTES }
+    }
+
+    /// Reads so much at once, unless a single block is longer.
+    pub(super) fn in_chunks_of(self, chunk_bytes: usize) -> BlockStream<'f> {
+        BlockStream { chunk_bytes, ..self }
     }
 
     /// Returns where the next chunk begins.
@@ -76,7 +83,7 @@ impl<'f> BlockStream<'f> {
 
     /// Reads the next blocks into `chunk`.
     pub(super) fn next(&mut self, chunk: &mut Chunk) -> io::Result<Next> {
-        let mut want = CHUNK_BYTES;
+        let mut want = self.chunk_bytes;
         loop {
             let left = usize::try_from(self.limit.saturating_sub(self.offset)).unwrap_or(usize::MAX);
             if left == 0 {

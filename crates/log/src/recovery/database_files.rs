@@ -3,7 +3,7 @@
 //!
 //! # Crash
 //! A checkpoint is installed in this order: its parts are synced, their directory, the directory of the
-//! database, the manifest that names them, its copy. Only then are files removed that the manifest does not
+//! database, what is kept for readers of changes, the manifest that names them, its copy. Only then are files removed that the manifest does not
 //! need any more. After a crash anywhere in between there is either the manifest before, with all that it
 //! needs, or the new one; what is left over goes when the database is next opened. If the last step fails, a
 //! crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use ensilo_disk::{Disk, Listed};
 use ensilo_epoch::Epoch;
 
+use super::change_history::{KeptChanges, put_history};
 use super::checkpoint_writer::{CheckpointPlace, WrittenParts};
 use super::directory_locks::LockedDirectory;
 use super::error::OpenError;
@@ -25,7 +26,7 @@ use super::named_files::NamedFiles;
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::sealed_files::SealedFiles;
 use super::unread_list::UnreadList;
-use crate::format::{CheckpointEntry, LogFileName, Manifest};
+use crate::format::{CheckpointEntry, KeptFile, LogFileName, Manifest};
 
 /// The files of an open database. Dropping this lets others open it.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub struct DatabaseFiles {
     next_checkpoint: u64,
     /// The log files of this generation that its loggers are done with.
     sealed: SealedFiles,
+    /// What is kept for readers of changes, if the database is open for them.
+    changes: Option<KeptChanges>,
 }
 
 /// A checkpoint with all parts written.
@@ -58,9 +61,14 @@ pub struct InstalledCheckpoint {
 }
 
 impl DatabaseFiles {
-    pub(super) fn new(directory: LockedDirectory, manifest: Manifest, sealed: SealedFiles) -> Self {
+    pub(super) fn new(
+        directory: LockedDirectory,
+        manifest: Manifest,
+        sealed: SealedFiles,
+        changes: Option<KeptChanges>,
+    ) -> Self {
         let next_checkpoint = manifest.next_checkpoint;
-        DatabaseFiles { manifest: OwnManifest::new(directory, manifest), next_checkpoint, sealed }
+        DatabaseFiles { manifest: OwnManifest::new(directory, manifest), next_checkpoint, sealed, changes }
     }
 
     /// Returns the disk that they lie on.
@@ -154,11 +162,25 @@ impl DatabaseFiles {
         sync_dir(disk, dir)?;
         self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
+        let kept_before = self.keep_changes(&manifest)?;
         let before = self.manifest.replace(manifest)?;
         self.files().keep_copy();
-        let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
+        let log_directories = before.iter().flat_map(Manifest::log_directories);
+        let log_directories: BTreeSet<&str> =
+            log_directories.chain(kept_before.iter().map(|kept| &*kept.file.directory)).collect();
         let removed = self.files().remove_leftovers(log_directories);
         Ok(InstalledCheckpoint { entry, removed })
+    }
+
+    /// Says which log files are kept for readers of changes once this manifest is in place. Returns those that were
+    /// kept before.
+    fn keep_changes(&mut self, next: &Manifest) -> Result<Vec<KeptFile>, OpenError> {
+        let before = self.manifest.current();
+        let Some(changes) = &mut self.changes else { return Ok(Vec::new()) };
+        let kept_before = changes.history.kept.clone();
+        changes.follow(&before, next, &self.sealed);
+        put_history(before.disk, before.dir, &changes.history)?;
+        Ok(kept_before)
     }
 
     /// Writes into the manifest that everything up to `durable_epoch`, the log's, is stored: by that an older
@@ -236,8 +258,8 @@ impl FinishedCheckpoint {
 
 impl NamedFiles<'_> {
     /// Removes what the manifest does not need: log files of before its first ones, of earlier generations
-    /// that are done with, and checkpoints other than its own, of which none is being made; but not what no
-    /// repair could copy. `log_directories` are those to look in, as manifests spell them. It is the manifest
+    /// that are done with, and checkpoints other than its own, of which none is being made; but not what is kept for
+    /// readers of changes, or what no repair could copy. `log_directories` are those to look in, as manifests spell them. It is the manifest
     /// on the disk, which is read again, and no other one can come up after a crash.
     ///
     /// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next
@@ -249,11 +271,14 @@ impl NamedFiles<'_> {
         let NamedFiles { disk, dir, manifest } = *self;
         let mut removed = Vec::new();
         let unread = check_on_disk(disk, dir, Some(manifest)).and_then(|()| UnreadList::read(disk, dir));
-        let Ok(unread) = unread else { return removed };
+        let (Ok(unread), Ok(changes)) = (unread, self.change_history()) else { return removed };
+        let kept = changes.map(|changes| changes.kept).unwrap_or_default();
+        let is_kept = |name: LogFileName| kept.iter().any(|kept| kept.file.name.is_same_file(name));
         for spelled in log_directories {
             for name in list_log_files(disk, &dir.join(spelled)).unwrap_or_default() {
                 let path = self.log_path(spelled, name);
-                let is_done_with = manifest.is_done_with(&name) && !unread.keeps(disk, &path);
+                let is_done_with =
+                    manifest.is_done_with(&name) && !is_kept(name) && !unread.keeps(disk, &path);
                 if is_done_with && self.is_what_its_name_says(&path, name) && disk.remove(&path).is_ok() {
                     removed.push(path);
                 }

@@ -4,7 +4,7 @@
 //!
 //! # Crash
 //! A new database has its manifest last. Until then there is nothing in its directory but locks, `OWNER`
-//! files, and log files with nothing behind their headers: such a directory is taken for an empty one. A log
+//! files, `CHANGES`, and log files with nothing behind their headers: such a directory is taken for an empty one. A log
 //! file in which something was logged, a checkpoint or a copy of the manifest proves that there was a
 //! manifest, which is lost.
 
@@ -16,7 +16,9 @@ use ensilo_disk::{Disk, Listed};
 use super::corruption::Corruption;
 use super::error::OpenError;
 use super::file_access::{exists, list};
-use super::file_names::{LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED};
+use super::file_names::{
+    CHANGES, CHANGES_NEW, LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED,
+};
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::log_file::is_empty_log_file;
 use super::manifest_file::{manifest_is_lost, read_copy, read_manifest};
@@ -132,7 +134,7 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     }
     for entry in entries {
         match entry.name.as_str() {
-            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | "lost+found" => continue,
+            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | CHANGES | CHANGES_NEW | "lost+found" => continue,
             name if name.starts_with('.') => continue,
             name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
             _ => {}

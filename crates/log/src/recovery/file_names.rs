@@ -9,6 +9,10 @@ pub(super) const MANIFEST: &str = "MANIFEST";
 pub(super) const MANIFEST_NEW: &str = "MANIFEST.new";
 /// The copy of the manifest.
 pub(super) const MANIFEST_COPY: &str = "MANIFEST.copy";
+/// What says from where on the log has every change.
+pub(super) const CHANGES: &str = "CHANGES";
+/// The next `CHANGES`, while it is written.
+pub(super) const CHANGES_NEW: &str = "CHANGES.new";
 /// The file in a log directory that names the database that logs there.
 pub(super) const OWNER: &str = "OWNER";
 /// The next `OWNER`, while it is written.

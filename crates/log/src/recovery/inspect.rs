@@ -12,8 +12,9 @@
 //! 5. see whether the database may log to the directories that are asked for, and make those that are
 //!    missing; bring the copy of the manifest up to it, remove what interrupted openings and checkpoints
 //!    left, and bring the `OWNER` files up to the manifest;
-//! 6. make the log files of the new generation, install the manifest that names them, copy it, claim the log
-//!    directories, and remove what is not needed any more.
+//! 6. make the log files of the new generation, say which files are kept for readers of changes if the opening keeps
+//!    any ([`super::change_history`]), install the manifest that names them, copy it, claim the log directories, and
+//!    remove what is not needed any more.
 //!
 //! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the
 //! next checkpoint or opening; only the log files of an interrupted opening must go before a new one is made.
@@ -33,6 +34,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
+use super::change_history::{KeptChanges, remove_history};
 use super::checkpoint_blocks::CheckpointBlocks;
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
@@ -41,7 +43,7 @@ use super::directory::{check_before_lock, check_is_database, check_new};
 use super::directory_locks::{DirectoryLocks, LockMode, LockedDirectory, again_if_vanished};
 use super::error::OpenError;
 use super::file_access::{remove_if_there, rename, sync_dir};
-use super::file_names::{MANIFEST, MANIFEST_NEW};
+use super::file_names::{CHANGES, MANIFEST, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
 use super::manifest_file::read_manifest;
@@ -67,6 +69,8 @@ pub struct Found {
     /// Copies of records in the checkpoint, by the numbers of their parts, that the next generation goes on
     /// without.
     lost_copies: Vec<u32>,
+    /// How many bytes of log files the next generation keeps for readers of changes; `None` if it keeps no changes.
+    changes_bytes_max: Option<u64>,
 }
 
 /// Looks at the database in `dir`, to open it. A directory that is missing is created, for a new database; it
@@ -143,12 +147,24 @@ pub(super) fn sound_survey(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> 
 
 impl Found {
     pub(super) fn new(directory: LockedDirectory, database: Option<(Manifest, Survey)>) -> Found {
-        Found { directory, database, was_replayed: false.into(), lost_copies: Vec::new() }
+        Found {
+            directory,
+            database,
+            was_replayed: false.into(),
+            lost_copies: Vec::new(),
+            changes_bytes_max: None,
+        }
     }
 
     /// Lets the next generation go on without these copies of records in the checkpoint.
     pub(super) fn without_copies(self, lost_copies: Vec<u32>) -> Found {
         Found { lost_copies, ..self }
+    }
+
+    /// Lets the next generation keep log files, after checkpoints have taken their place, for readers of changes: so
+    /// many bytes of them at most. Its log must have whole rows alone ([`crate::LogOptions::whole_rows`]).
+    pub fn keep_changes(&mut self, bytes_max: u64) {
+        self.changes_bytes_max = Some(bytes_max);
     }
 
     /// Returns whether there is no database yet.
@@ -322,8 +338,8 @@ impl Found {
         let installed = self.generation_after(options, last_epoch)?;
         installed.files().claim()?;
         installed.remove_leftovers(known.as_ref());
-        let Installed { directory, manifest, generation } = installed;
-        let files = DatabaseFiles::new(directory, manifest, generation.sealed.clone());
+        let Installed { directory, manifest, generation, changes } = installed;
+        let files = DatabaseFiles::new(directory, manifest, generation.sealed.clone(), changes);
         Ok((generation, files))
     }
 
@@ -341,7 +357,7 @@ impl Found {
                 "no epochs are left for another opening of the database".to_owned(),
             ));
         }
-        let Found { mut directory, database, was_replayed, lost_copies } = self;
+        let Found { mut directory, database, was_replayed, lost_copies, changes_bytes_max } = self;
         let LockedDirectory { disk, dir, locks } = &mut directory;
         let disk = &**disk;
         check_on_disk(disk, dir, database.as_ref().map(|(manifest, _)| manifest))?;
@@ -351,6 +367,9 @@ impl Found {
         let requested = RequestedDirectories::of(known, &options.directories)?;
         let in_the_way = requested.check(locks, database.is_none())?;
         requested.create(locks)?;
+        if changes_bytes_max.is_none() {
+            remove_history(disk, dir)?;
+        }
         in_the_way.iter().try_for_each(|path| remove_if_there(disk, path))?;
         let earlier = match &database {
             None => {
@@ -379,6 +398,17 @@ impl Found {
             ..without_copies(&before, &lost_copies)
         };
         let generation = requested.create_files(locks, &manifest, options)?;
+        let files =
+            || database.as_ref().map(|(_, survey)| survey.files_with_changes(&before, last_epoch, names));
+        let changes = changes_bytes_max
+            .map(|bytes_max| {
+                let history = known.change_history()?;
+                if history.is_none() {
+                    locks.created().file(dir.join(CHANGES));
+                }
+                KeptChanges::put_next(history, (&known, &manifest), files().unwrap_or_default(), bytes_max)
+            })
+            .transpose()?;
         let renamed = rename(disk, dir, MANIFEST_NEW, MANIFEST);
         // A rename that is said to have failed may have been done all the same: then the manifest names what
         // was made.
@@ -390,7 +420,7 @@ impl Found {
         sync_dir(disk, dir)?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         NamedFiles { disk, dir, manifest: &manifest }.keep_copy();
-        Ok(Installed { directory, manifest, generation })
+        Ok(Installed { directory, manifest, generation, changes })
     }
 }
 
@@ -399,6 +429,7 @@ pub(super) struct Installed {
     directory: LockedDirectory,
     manifest: Manifest,
     generation: NewGeneration,
+    changes: Option<KeptChanges>,
 }
 
 impl Installed {

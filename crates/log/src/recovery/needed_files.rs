@@ -5,12 +5,13 @@ use std::path::Path;
 use ensilo_epoch::Epoch;
 
 use super::chain::Chain;
+use super::change_history::largest_epoch;
 use super::corruption::DataLoss;
 use super::earlier::EarlierLogFile;
 use super::log_file::LogFile;
 use super::replay_file::{Extent, ReplayFile, loss_of, part_identity};
 use super::survey::Survey;
-use crate::format::{CheckpointPart, EarlierFile, Manifest};
+use crate::format::{CheckpointPart, EarlierFile, KeptFile, Manifest};
 
 /// What the names of sealed files are worth that no survey has looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +85,50 @@ impl Survey {
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
         // Every entry is of a later epoch than 0: a file without any is not needed.
         let begin_epoch = begin_epoch.max(Epoch::new(1));
-        let kept = self
-            .earlier
+        let kept = self.usable_earlier(last_epoch);
+        let chains = self.chain_files(manifest, last_epoch);
+        let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(_, entry)| entry);
+        kept.chain(new).collect()
+    }
+
+    /// Returns all log files that the manifest names and of which something counts, with the last epochs of their
+    /// entries, if nothing after `last_epoch` counts.
+    pub(super) fn files_with_changes(
+        &self,
+        manifest: &Manifest,
+        last_epoch: Epoch,
+        names: SealedNames,
+    ) -> Vec<KeptFile> {
+        let earlier = self.usable_earlier(last_epoch).map(|file| {
+            let largest_epoch = largest_epoch(&file, manifest.epochs_of(file.name.generation));
+            let found = self.earlier.iter().find(|earlier| earlier.entry.name == file.name);
+            let len_bytes = found.map_or(0, |earlier| earlier.file.bytes);
+            KeptFile { bytes: file.valid_bytes.unwrap_or(len_bytes), file, largest_epoch }
+        });
+        let chains = self.chain_files(manifest, last_epoch).map(|(file, entry)| KeptFile {
+            largest_epoch: file.last_entry(names).min(last_epoch),
+            bytes: entry.valid_bytes.unwrap_or(file.bytes),
+            file: entry,
+        });
+        earlier.chain(chains).collect()
+    }
+
+    fn usable_earlier(&self, last_epoch: Epoch) -> impl Iterator<Item = EarlierFile> {
+        self.earlier
             .iter()
             .filter_map(EarlierLogFile::usable)
-            .map(|usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable });
-        let chains = self.chains.iter().flat_map(Chain::extents);
-        let new = chains.filter(|(file, _)| file.last_entry(names) >= begin_epoch).map(|(file, extent)| {
-            EarlierFile {
+            .map(move |usable| EarlierFile { durable_epoch: usable.durable_epoch.min(last_epoch), ..usable })
+    }
+
+    /// Returns the files of the last generation as those of an earlier one.
+    fn chain_files(
+        &self,
+        manifest: &Manifest,
+        last_epoch: Epoch,
+    ) -> impl Iterator<Item = (&LogFile, EarlierFile)> {
+        let opening = manifest.log_opening();
+        self.chains.iter().flat_map(Chain::extents).map(move |(file, extent)| {
+            let entry = EarlierFile {
                 directory: file.directory.clone(),
                 name: file.name,
                 valid_bytes: match extent {
@@ -99,10 +136,10 @@ impl Survey {
                     Extent::Seal | Extent::Part { .. } => None,
                 },
                 durable_epoch: last_epoch,
-                opening: manifest.log_opening(),
-            }
-        });
-        kept.chain(new).collect()
+                opening,
+            };
+            (file, entry)
+        })
     }
 }
 

@@ -68,6 +68,8 @@ struct Waiting {
     groups: BTreeMap<Epoch, Group>,
     /// The waits for epochs to be stored, whether they are released or not.
     of_stored: BTreeMap<Epoch, Group>,
+    /// The waits for the durable epoch to move on, by whoever moves it.
+    of_next: Group,
     end: Option<LogError>,
     /// How many futures have left a waker so far: the next one's number.
     futures: u64,
@@ -192,6 +194,18 @@ impl Durable {
         wake();
     }
 
+    /// Calls `callback` when the durable epoch is later than `seen`: at once, on this thread, if it is, or else on a
+    /// logger's thread.
+    pub(crate) fn on_next(&self, seen: Epoch, callback: Callback) {
+        let mut waiting = self.waiting.lock();
+        let known = if self.epoch() > seen { Some(Ok(())) } else { waiting.end.clone().map(Err) };
+        if let Some(result) = known {
+            drop(waiting);
+            return callback(result);
+        }
+        waiting.of_next.callbacks.push(callback);
+    }
+
     /// Does what [`Durable::on_durable`] does, when `epoch` is stored, released or not.
     pub(crate) fn on_stored(&self, epoch: Epoch, callback: Callback, wake: impl FnOnce()) {
         let mut waiting = self.waiting.lock();
@@ -278,7 +292,9 @@ impl Durable {
         waiting.end.get_or_insert_with(|| error.clone());
         let (groups, of_stored) =
             (std::mem::take(&mut waiting.groups), std::mem::take(&mut waiting.of_stored));
+        let of_next = std::mem::take(&mut waiting.of_next);
         drop(waiting);
+        of_next.call(&Err(error.clone()));
         // A logger may have moved the durable epoch and not yet come to wake these.
         Self::answer(groups, self.epoch(), error);
         Self::answer(of_stored, self.stored_epoch(), error);
@@ -326,6 +342,7 @@ impl Durable {
         let mut waiting = self.waiting.lock();
         let mut ready = take_up_to(&mut waiting.groups, self.epoch());
         ready.extend(take_up_to(&mut waiting.of_stored, self.stored_epoch()));
+        ready.push(std::mem::take(&mut waiting.of_next));
         drop(waiting);
         ready.iter().for_each(|group| group.wake_threads(&Ok(())));
         ready.retain(Group::has_calls);

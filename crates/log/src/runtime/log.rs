@@ -39,6 +39,7 @@ pub struct Log {
     core: Arc<Core>,
     leadership: Arc<Leadership<Leader>>,
     logs_operations: bool,
+    has_whole_rows: bool,
     threads: Monitor<Vec<JoinHandle<()>>>,
     /// Those of `threads`, also while these are waited for.
     thread_ids: Monitor<Vec<ThreadId>>,
@@ -73,7 +74,10 @@ impl Log {
             Logger::new(Arc::clone(&core), index, file, options.compression, first_epoch)
         });
         let leader = loggers.next().map(|logger| Leader::new(logger, first_epoch));
-        let log = Arc::new(Log::new(Arc::clone(&core), Leadership::new(leader), options.logs_operations));
+        let mut log = Log::new(Arc::clone(&core), Leadership::new(leader));
+        (log.logs_operations, log.has_whole_rows) = (options.logs_operations, options.whole_rows);
+        let log = Arc::new(log);
+        log.set_full_rows_before(Epoch::default());
         let leadership = Arc::clone(&log.leadership);
         log.spawn("log-0", move |core| leadership.lead(core))?;
         for (number, logger) in (1..).zip(loggers) {
@@ -98,7 +102,7 @@ impl Log {
         let clock = Clock::new(Arc::clone(&epochs), EpochClock::default());
         let core = Arc::new(Core::new(epochs, partitions, ring, durable, clock, files));
         core.fail(LogError::ReadOnly);
-        Arc::new(Log::new(core, Leadership::new(None), false))
+        Arc::new(Log::new(core, Leadership::new(None)))
     }
 
     /// Returns the central log buffer of loggers that have room for so many bytes each.
@@ -113,12 +117,13 @@ impl Log {
         Arc::new(Ring::new(partitions.len(), bytes, move || epochs.complete_frontier(), wake))
     }
 
-    fn new(core: Arc<Core>, leadership: Leadership<Leader>, logs_operations: bool) -> Log {
+    fn new(core: Arc<Core>, leadership: Leadership<Leader>) -> Log {
         let leadership = Arc::new(leadership);
         Log {
             core,
             leadership,
-            logs_operations,
+            logs_operations: false,
+            has_whole_rows: false,
             threads: Monitor::new(Vec::new()),
             thread_ids: Monitor::new(Vec::new()),
         }
@@ -190,6 +195,12 @@ impl Log {
         self.core.durable.on_stored(epoch, callback, || self.core.hurry_leader());
     }
 
+    /// Calls `callback` once, when the durable epoch is later than `seen`, or with the reason why it never will be, as
+    /// [`Log::on_durable`] does. Nothing is stored sooner for it: it waits for what others store.
+    pub fn on_next_durable(&self, seen: Epoch, callback: Callback) {
+        self.core.durable.on_next(seen, callback);
+    }
+
     /// Returns whether somebody waits for an epoch to be durable.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
@@ -232,12 +243,13 @@ impl Log {
 
     /// Asks that records with a version of an epoch before `epoch` are logged as whole rows when they are
     /// changed: `epoch` is where a checkpoint begins. It counts for every commit with a TID of an epoch that
-    /// begins after this call.
+    /// begins after this call. Where all rows are logged whole ([`LogOptions::whole_rows`]) it changes nothing.
     pub fn set_full_rows_before(&self, epoch: Epoch) {
+        let epoch = if self.has_whole_rows { Epoch::MAX } else { epoch };
         self.core.writer_state.set_full_rows_before(epoch);
     }
 
-    /// Returns what was given to [`Log::set_full_rows_before`] last.
+    /// Returns what was given to [`Log::set_full_rows_before`] last, or the last epoch where all rows are logged whole.
     #[must_use]
     pub fn full_rows_before(&self) -> Epoch {
         self.core.writer_state.full_rows_before()

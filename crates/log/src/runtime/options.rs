@@ -20,6 +20,8 @@ pub struct LogOptions {
     pub compression: Compression,
     /// When the global epoch moves on.
     pub clock: EpochClock,
+    /// Whether all rows are logged whole, for readers of changes, and not only once after each beginning of a checkpoint.
+    pub whole_rows: bool,
     /// Whether every write takes a place in the central log buffer by itself, beside that of its transaction, to
     /// measure what that costs. For an engine that uses the buffer.
     pub logs_operations: bool,
@@ -44,6 +46,7 @@ impl Default for LogOptions {
             file_bytes: 64 << 20,
             compression: Compression::None,
             clock: EpochClock::default(),
+            whole_rows: false,
             logs_operations: false,
         }
     }
