@@ -409,7 +409,7 @@ impl<E: Engine> Database<E> {
         self.shared.close_from_anywhere()
     }
 
-    fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
+    pub(crate) fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
         self.check_open()?;
         loop {
             let table = self.shared.catalog.table(name)?;

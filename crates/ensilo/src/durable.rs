@@ -17,9 +17,11 @@ mod schedule;
 mod statistics;
 mod walk;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
 
+use ensilo_disk::Disk;
 use ensilo_engine::Engine;
 use ensilo_log::{Log, LogError};
 
@@ -44,6 +46,11 @@ use schedule::LogBacklog;
 /// The log and the checkpoints of an open database.
 pub(crate) struct Durable {
     pub(crate) log: Arc<Log>,
+    /// Where the database lies.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) directory: PathBuf,
+    /// Whether changes are kept for consumers.
+    pub(crate) keeps_changes: bool,
     checkpointer: Arc<Checkpointer>,
     /// The checkpointer's, until the database is closed.
     thread: Mutex<Option<JoinHandle<()>>>,

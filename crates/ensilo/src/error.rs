@@ -15,6 +15,7 @@ use std::sync::Arc;
 use ensilo_engine::TRANSACTION_LIMITS;
 use ensilo_log::{LogError, OpenError};
 
+use crate::changes::MissedChanges;
 pub(crate) use abort::MemoryShortage;
 pub use abort::{Abort, AbortReason};
 pub use details::{
@@ -168,6 +169,15 @@ pub enum Error {
     /// The recovered catalog names a table or an index, but its definition cannot be read. Remedy: restore a
     /// backup.
     DamagedCatalog(Name),
+    /// Changes were asked for, and the database was not opened to keep them. Remedy: open it with
+    /// [`Options::change_feed`](crate::Options::change_feed).
+    ChangesNotKept,
+    /// The changes behind a position cannot be given: their log files are not kept any more, or the position is of another history.
+    /// Remedy: take a [position](crate::generic::Database::change_position), read all rows, and follow from that position; and
+    /// keep more log ([`Options::change_feed`](crate::Options::change_feed)) where consumers fall behind.
+    ChangesMissed(MissedChanges),
+    /// The log files that changes are read from cannot be read. The rows are as they were. Remedy: the text names the file and what helps.
+    ChangesUnreadable(Arc<OpenError>),
     /// Something was to be stored by a database that is in memory only. Remedy: open it with
     /// [`Database::open`](crate::Database::open).
     NotDurable,
@@ -325,6 +335,9 @@ impl fmt::Display for Error {
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
             Error::Open(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
+            Error::ChangesNotKept => f.write_str("the database was not opened to keep changes: see `Options::change_feed`"),
+            Error::ChangesMissed(missed) => missed.fmt(f),
+            Error::ChangesUnreadable(error) => write!(f, "changes cannot be read: {error}"),
             Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ReadOnly => f.write_str("the database is open for reading only"),
             Error::NoSnapshots => f.write_str("the database's engine has no snapshots"),

@@ -182,6 +182,7 @@ extern crate self as ensilo;
 mod attempt;
 mod batch;
 mod catalog;
+mod changes;
 mod closing;
 mod collector;
 mod database;
@@ -280,6 +281,7 @@ pub mod disk {
 }
 
 pub use catalog::index_core::IndexState;
+pub use changes::{Change, ChangeBatch, ChangePosition, MissedChanges, RowChange};
 pub use durability::{Durability, Ticket};
 pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
@@ -307,9 +309,9 @@ pub use queue::Arrivals;
 pub use request::NoHook;
 pub use session::control::CancelToken;
 pub use silo::{
-    Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan, JobRequest, Prefetch,
-    PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Session, Silo, Snapshot, Table,
-    Transaction, WriteTransaction,
+    Changes, ChangesRequest, Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan,
+    JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Session, Silo,
+    Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::ScanFlow;

@@ -311,6 +311,15 @@ impl Options {
         self
     }
 
+    /// Keeps the changes that commit, so that [`Database::changes`](crate::generic::Database::changes) can give them: rows are logged whole at
+    /// each change, and log files that checkpoints have taken the place of are kept up to so many bytes, for consumers that are
+    /// behind. By default changes are not kept. An opening without this option ends the history of changes: a consumer has to read
+    /// all rows anew. It says nothing to a database in memory, which has no log.
+    pub fn change_feed(mut self, kept_log_bytes: u64) -> Self {
+        self.durable.change_feed = Some(kept_log_bytes);
+        self
+    }
+
     /// Sets how many threads read and replay when the database opens, from 1 to 1024; by default one for each
     /// core.
     pub fn recovery_threads(mut self, threads: usize) -> Self {

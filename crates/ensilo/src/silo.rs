@@ -15,6 +15,16 @@ pub type Silo = ensilo_txn::Silo;
 /// Methods: [`generic::Database`].
 pub type Database = generic::Database<Silo>;
 
+/// The changes of a database behind a position, as they are stored.
+///
+/// Methods: [`generic::Changes`].
+pub type Changes = generic::Changes<Silo>;
+
+/// What is asked of a change feed.
+///
+/// Methods: [`generic::ChangesRequest`].
+pub type ChangesRequest<'d> = generic::ChangesRequest<'d, Silo>;
+
 /// A table with rows of the Rust type `T`.
 ///
 /// This is a handle: it is cheap to clone, can be used from any thread, and is not tied to a transaction.

@@ -54,6 +54,9 @@ pub(crate) fn to_write<E: Engine>(
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
+    if let Some(bytes) = options.durable.change_feed {
+        found.keep_changes(bytes);
+    }
     if let Some(epoch) = options.durable.give_up_after {
         found.give_up_after(epoch).map_err(Error::from_open)?;
     }
@@ -206,7 +209,8 @@ fn begin_generation<E: Engine>(
     };
     let (generation, files) = found.next_generation(&generation).map_err(Error::from_open)?;
     let covered = files.manifest().checkpoint.as_ref().map_or(Epoch::new(0), |entry| entry.begin_epoch);
-    let log = Log::start(disk, generation, Arc::clone(epochs), &log_options).map_err(Error::from_log)?;
+    let log = Log::start(Arc::clone(&disk), generation, Arc::clone(epochs), &log_options)
+        .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
     let backlog = LogBacklog::found(&options.checkpoint, earlier_logs(&files), &recovery);
     let hook = shared.options.on_event.clone();
@@ -225,6 +229,9 @@ fn begin_generation<E: Engine>(
     let thread = start_checkpointer(Arc::clone(&shared.engine), Arc::clone(&log), Arc::clone(&checkpointer))?;
     Ok(Durable {
         log,
+        disk,
+        directory: directory.to_path_buf(),
+        keeps_changes: options.change_feed.is_some(),
         checkpointer,
         thread_id: thread.thread().id(),
         thread: Mutex::new(Some(thread)),
@@ -247,6 +254,7 @@ fn log_options(options: &Options) -> LogOptions {
         buffers_per_logger: durable.log_buffers,
         file_bytes: durable.log_file_bytes,
         compression: durable.log_compression,
+        whole_rows: durable.change_feed.is_some(),
         logs_operations: durable.logs_operations,
         clock: match options.epoch_interval {
             Some(interval) => EpochClock::Fixed(interval),

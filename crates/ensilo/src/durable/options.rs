@@ -17,6 +17,8 @@ pub(crate) struct DurableOptions {
     pub(crate) logs_operations: bool,
     pub(crate) checkpoint: CheckpointOptions,
     pub(crate) recovery_threads: usize,
+    /// How many bytes of log files are kept for consumers of changes, if changes are kept.
+    pub(crate) change_feed: Option<u64>,
     /// What was committed after this epoch is given up at the opening.
     pub(crate) give_up_after: Option<Epoch>,
 }
@@ -68,6 +70,7 @@ impl Default for DurableOptions {
                 at_close: false,
             },
             recovery_threads: threads,
+            change_feed: None,
             give_up_after: None,
         }
     }

@@ -1,0 +1,337 @@
+//! The change feed: what has committed, epoch by epoch, from a position on.
+//!
+//! It is read from the log files of the database's own directory ([`ensilo_log::ChangeReader`]), and only up to the durable
+//! epoch. So a commit pays nothing for consumers but whole rows in the log, where
+//! [`Options::change_feed`](crate::Options::change_feed) asks for them; a consumer that is slow makes nobody wait; and what it
+//! was given survives every crash. The alternative, a queue in memory that commits fill, would cost each commit, lose its
+//! contents with the process, and grow with the slowest consumer.
+//!
+//! # Order
+//! An epoch is the unit. Over Silo and two-phase locking, what has committed up to the end of an epoch is a prefix of the serial
+//! order; over ERMIA's engine not always, as for backups and after crashes. Within an epoch changes come by TID.
+
+mod change;
+mod position;
+mod wake;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use ensilo_engine::{Engine, Store};
+use ensilo_epoch::Epoch;
+use ensilo_log::{ChangeReadError, ChangeReader, ChangeReaderOptions, HistoryId, LogPlace, change_history};
+
+pub use self::change::{Change, ChangeBatch, RowChange};
+use self::position::Missed;
+pub use self::position::{ChangePosition, MissedChanges};
+use self::wake::Wake;
+use crate::Silo;
+use crate::catalog::table_core::TableCore;
+use crate::durable::Durable;
+use crate::generic::Database;
+use crate::shared::DatabaseShared;
+use crate::{Error, Result};
+
+/// How many bytes of changes are held, unless a request says so.
+const MEMORY_BYTES: usize = 16 << 20;
+
+/// What is asked of a change feed. [`Database::changes`](crate::generic::Database::changes) makes one.
+#[must_use = "a request does nothing until it says where to begin"]
+pub struct ChangesRequest<'d, E: Engine = Silo> {
+    database: &'d Database<E>,
+    tables: Option<Vec<String>>,
+    memory_bytes: usize,
+}
+
+impl<E: Engine> Database<E> {
+    /// Returns a request for the changes that commit, to be narrowed and then begun at a position.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row, RowChange};
+    /// # #[derive(Debug, PartialEq, Row)] #[row(table = "account")] struct Account { #[row(key)] id: u32, balance: i64 }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = std::env::temp_dir().join(format!("ensilo-changes-{}", std::process::id()));
+    /// let db = Database::options().change_feed(1 << 30).open(&place)?;
+    /// let accounts = db.table::<Account>()?;
+    /// let mut changes = db.changes().tables(["account"]).begin_now()?;
+    /// db.transact(|tx| accounts.insert(tx, &Account { id: 1, balance: 100 }))?;
+    /// let batch = changes.wait()?;
+    /// let change = batch.changes()[0].of(&accounts)?;
+    /// assert_eq!(change, Some(RowChange::Stored(1, Account { id: 1, balance: 100 })));
+    /// let stored_with_the_copy = batch.position().to_bytes();
+    /// # drop((changes, db));
+    /// # std::fs::remove_dir_all(place)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn changes(&self) -> ChangesRequest<'_, E> {
+        ChangesRequest { database: self, tables: None, memory_bytes: MEMORY_BYTES }
+    }
+
+    /// Returns the position behind everything that is stored now: all that the caller has read in a request that has returned, with
+    /// the default durability, lies in front of it.
+    ///
+    /// # Errors
+    /// [`Error::ChangesNotKept`], [`Error::NotDurable`] for a database in memory, [`Error::ReadOnly`], [`Error::Closed`],
+    /// [`Error::ChangesUnreadable`].
+    pub fn change_position(&self) -> Result<ChangePosition> {
+        let source = Source::of(&self.shared)?;
+        let (history, _) = source.history()?;
+        Ok(ChangePosition { history, place: LogPlace::after(source.durable.log.durable_epoch()) })
+    }
+}
+
+impl<E: Engine> ChangesRequest<'_, E> {
+    /// Narrows it to the tables with these names, as they are now. By default it is all tables, also those that are created
+    /// later.
+    pub fn tables<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.tables = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets how many bytes of changes are held in memory, which bounds a batch: by default 16 MiB. A single change that is larger
+    /// is held all the same. An epoch with more of them comes in several batches, and is read from the disk as often.
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Begins behind a position.
+    ///
+    /// # Errors
+    /// [`Error::ChangesMissed`] when the changes behind it are not there any more, or the position is of another history;
+    /// [`Error::UnknownTable`]; as [`Database::change_position`].
+    pub fn after(self, position: ChangePosition) -> Result<Changes<E>> {
+        let shared = &self.database.shared;
+        let source = Source::of(shared)?;
+        // Read first: a position that is later was never given out.
+        let stored_to = LogPlace::after(source.durable.log.durable_epoch());
+        if position.place > stored_to {
+            return Err(source.missed(Missed::OtherHistory));
+        }
+        let tables = self.tables.as_ref().map(|names| {
+            let id = |name: &String| Ok(self.database.table_core(name)?.store.id().0);
+            names.iter().map(id).collect::<Result<BTreeSet<_>>>()
+        });
+        let options = ChangeReaderOptions { tables: tables.transpose()?, bytes_max: self.memory_bytes };
+        let reader = source.open(position, options)?;
+        let (shared, history) = (Arc::clone(shared), position.history);
+        Ok(Changes { shared, reader, history, tables: HashMap::new(), wake: Arc::default() })
+    }
+
+    /// Begins behind everything that is stored now.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; as [`Database::change_position`].
+    pub fn begin_now(self) -> Result<Changes<E>> {
+        let position = self.database.change_position()?;
+        self.after(position)
+    }
+
+    /// Begins with the oldest change that is kept.
+    ///
+    /// # Errors
+    /// As [`ChangesRequest::after`]: a checkpoint may remove log files meanwhile.
+    pub fn begin_at_oldest(self) -> Result<Changes<E>> {
+        let oldest = Source::of(&self.database.shared)?.oldest()?;
+        self.after(oldest)
+    }
+}
+
+/// The changes of a database behind a position, as they are stored. [`ChangesRequest`] makes one.
+///
+/// It reads the log files from the disk, on the thread that asks, and holds no more than
+/// [so many bytes](ChangesRequest::memory_bytes) of changes, and of each logger a mebibyte of its file, or one transaction if that
+/// is longer. It does not keep the database open. A commit that nobody waits for is given within about 5 ms, one that waits to be
+/// stored as soon as it is.
+///
+/// Changes of tables that were dropped since are left out, as are those of indexes and definitions.
+///
+/// # Errors
+/// [`Error::Closed`] once the database is being closed; [`Error::ChangesMissed`] when log files have gone that were not read yet,
+/// because there were more than [`Options::change_feed`](crate::Options::change_feed) keeps; [`Error::ChangesUnreadable`];
+/// [`Error::LogFailed`] when the log has failed and everything that is stored was given.
+#[must_use = "changes do nothing unless they are waited for"]
+pub struct Changes<E: Engine = Silo> {
+    shared: Arc<DatabaseShared<E>>,
+    reader: ChangeReader,
+    history: HistoryId,
+    tables: HashMap<u32, Arc<TableCore<E::Store>>>,
+    wake: Arc<Wake>,
+}
+
+impl<E: Engine> Changes<E> {
+    /// Returns the position behind what was given. It also goes on where nothing of the tables has changed: a consumer that stores
+    /// it now and then does not fall behind what is kept.
+    #[must_use]
+    pub fn position(&self) -> ChangePosition {
+        ChangePosition { history: self.history, place: self.reader.place() }
+    }
+
+    /// Returns the next changes that are stored, without waiting for any.
+    ///
+    /// # Errors
+    /// See [`Changes`].
+    pub fn try_next(&mut self) -> Result<Option<ChangeBatch>> {
+        self.next_up_to(Source::of(&self.shared)?.durable.log.durable_epoch())
+    }
+
+    /// Waits for changes.
+    ///
+    /// # Errors
+    /// See [`Changes`]; [`Error::NestedRequest`] in a hook or a waker of the database.
+    pub fn wait(&mut self) -> Result<ChangeBatch> {
+        loop {
+            if let Some(batch) = self.wait_until(None)? {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// Like [`Changes::wait`], for this time at most.
+    ///
+    /// # Errors
+    /// As [`Changes::wait`].
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<ChangeBatch>> {
+        // What lies too far ahead for a clock never comes.
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<ChangeBatch>> {
+        self.shared.check_may_wait()?;
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let durable = Source::of(&shared)?.durable;
+            let seen = durable.log.durable_epoch();
+            if let Some(batch) = self.next_up_to(seen)? {
+                return Ok(Some(batch));
+            }
+            durable.failure()?;
+            self.wake.ask(&durable.log, seen, None);
+            if !self.wake.wait(deadline) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn next_up_to(&mut self, durable_epoch: Epoch) -> Result<Option<ChangeBatch>> {
+        loop {
+            let read = self.reader.next(durable_epoch);
+            let Some(read) = read.map_err(|error| error_of(&self.shared, error))? else { return Ok(None) };
+            let position = ChangePosition { history: self.history, place: read.next };
+            // Only now: a table is at least as new as the rows that were read.
+            let batch = ChangeBatch::new(read, position, |id| table_of(&mut self.tables, &self.shared, id));
+            // The end of an epoch is told even if the rest of it was of tables that are gone.
+            if !batch.changes.is_empty() || batch.ends_epoch {
+                return Ok(Some(batch));
+            }
+        }
+    }
+}
+
+/// Becomes ready with the next changes, and may be polled again then: `(&mut changes).await`. A poll reads files of the database.
+///
+/// A thread that writes to the disk calls the waker, which should only pass the news on.
+impl<E: Engine> Future for Changes<E> {
+    type Output = Result<ChangeBatch>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let changes = &mut *self;
+        let shared = Arc::clone(&changes.shared);
+        let durable = match Source::of(&shared) {
+            Ok(source) => source.durable,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let seen = durable.log.durable_epoch();
+        match changes.next_up_to(seen) {
+            Ok(None) => {}
+            Ok(Some(batch)) => return Poll::Ready(Ok(batch)),
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+        if let Err(error) = durable.failure() {
+            return Poll::Ready(Err(error));
+        }
+        changes.wake.ask(&durable.log, seen, Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl<E: Engine> fmt::Debug for Changes<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("position", &self.position()).finish_non_exhaustive()
+    }
+}
+
+impl<E: Engine> fmt::Debug for ChangesRequest<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangesRequest").field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
+/// Returns the table with this id as it is now; `None` if it is not there any more.
+fn table_of<E: Engine>(
+    known: &mut HashMap<u32, Arc<TableCore<E::Store>>>,
+    shared: &DatabaseShared<E>,
+    id: u32,
+) -> Option<Arc<TableCore<E::Store>>> {
+    if let Some(table) = known.get(&id).filter(|table| table.check_exists().is_ok()) {
+        return Some(Arc::clone(table));
+    }
+    known.clear();
+    known.extend(shared.catalog.tables().into_iter().map(|table| (table.store.id().0, table)));
+    known.get(&id).cloned()
+}
+
+/// What changes are read from.
+struct Source<'d> {
+    durable: &'d Durable,
+}
+
+impl<'d> Source<'d> {
+    fn of<E: Engine>(shared: &'d DatabaseShared<E>) -> Result<Source<'d>> {
+        if shared.is_closed() {
+            return Err(Error::Closed);
+        }
+        let durable = shared.written()?;
+        if durable.keeps_changes { Ok(Source { durable }) } else { Err(Error::ChangesNotKept) }
+    }
+
+    fn history(&self) -> Result<(HistoryId, Epoch)> {
+        change_history(&*self.durable.disk, &self.durable.directory).map_err(|error| self.error(error))
+    }
+
+    fn oldest(&self) -> Result<ChangePosition> {
+        let (history, first_epoch) = self.history()?;
+        Ok(ChangePosition { history, place: LogPlace::before(first_epoch) })
+    }
+
+    fn open(&self, position: ChangePosition, options: ChangeReaderOptions) -> Result<ChangeReader> {
+        let (disk, directory) = (Arc::clone(&self.durable.disk), &self.durable.directory);
+        let opened = ChangeReader::open(disk, directory, (position.history, position.place), options);
+        opened.map_err(|error| self.error(error))
+    }
+
+    fn missed(&self, why: Missed) -> Error {
+        match self.oldest() {
+            Ok(oldest) => Error::ChangesMissed(MissedChanges::new(why, oldest)),
+            Err(error) => error,
+        }
+    }
+
+    fn error(&self, error: ChangeReadError) -> Error {
+        match error {
+            ChangeReadError::Missed { .. } => self.missed(Missed::NotKept),
+            ChangeReadError::OtherHistory => self.missed(Missed::OtherHistory),
+            ChangeReadError::Files(error) => Error::ChangesUnreadable(Arc::new(error)),
+            _ => Error::ChangesNotKept,
+        }
+    }
+}
+
+fn error_of<E: Engine>(shared: &DatabaseShared<E>, error: ChangeReadError) -> Error {
+    Source::of(shared).map_or_else(|closed| closed, |source| source.error(error))
+}

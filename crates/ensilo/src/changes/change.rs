@@ -1,0 +1,190 @@
+//! A change of a row, as values and as a Rust type.
+
+use std::sync::Arc;
+
+use ensilo_engine::{Engine, Store};
+use ensilo_epoch::Epoch;
+use ensilo_log::{EpochChanges, LoggedChange};
+use ensilo_row::{Columns, Key, Row, RowBuf, Schema, Value};
+
+use super::position::ChangePosition;
+use crate::catalog::table_core::TableCore;
+use crate::error::Name;
+use crate::generic::Table;
+use crate::row_words::whole;
+use crate::{Error, Result};
+
+/// Changes of one epoch, in the order of their transactions' TIDs.
+///
+/// All changes of an epoch together are what transactions have made of all before it. The order within an epoch is right for each
+/// row, and for transactions of which one has read or overwritten what the other has written; it says nothing of others. So a
+/// copy is applied, or shown to others, when the epoch [has ended](Self::ends_epoch).
+#[derive(Debug)]
+pub struct ChangeBatch {
+    pub(super) epoch: u64,
+    pub(super) changes: Vec<Change>,
+    pub(super) ends_epoch: bool,
+    pub(super) position: ChangePosition,
+}
+
+impl ChangeBatch {
+    /// Returns the epoch in which all of these have committed.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Returns the changes.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Returns whether no more changes of the epoch come. It is `false` where an epoch has more changes than the
+    /// [memory](crate::generic::ChangesRequest::memory_bytes) holds: the next batches have the others.
+    #[must_use]
+    pub fn ends_epoch(&self) -> bool {
+        self.ends_epoch
+    }
+
+    /// Returns the position behind these changes.
+    #[must_use]
+    pub fn position(&self) -> ChangePosition {
+        self.position
+    }
+}
+
+impl<'b> IntoIterator for &'b ChangeBatch {
+    type Item = &'b Change;
+    type IntoIter = std::slice::Iter<'b, Change>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.changes.iter()
+    }
+}
+
+/// What a transaction has made of a row: the whole row that it is since, or that it is gone.
+///
+/// An insertion and an update look the same: a consumer stores the row under its key. A row that was inserted and deleted by one
+/// transaction may be there as a deletion of a row that never was.
+#[derive(Debug)]
+pub struct Change {
+    table: Arc<str>,
+    store: u32,
+    schema: Arc<Schema>,
+    tid: u64,
+    key: Vec<u8>,
+    row: Option<RowBuf>,
+}
+
+/// A [`Change`] of a row of the Rust type `T`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowChange<K, T> {
+    /// The row under this key is this one now.
+    Stored(K, T),
+    /// There is no row under this key any more.
+    Deleted(K),
+}
+
+impl Change {
+    /// Returns a change of a row of this table, which is at least as new as the row.
+    pub(super) fn new<S: Store>(table: &TableCore<S>, epoch: Epoch, logged: LoggedChange) -> Change {
+        let LoggedChange { tid, key, row, .. } = logged;
+        let row = row.map(|bytes| {
+            let (mut row, mut converted) = (RowBuf::new(), RowBuf::new());
+            row.set_bytes(&bytes);
+            match &table.older {
+                Some(older) if older.convert_stored(epoch, &row, &mut converted) => converted,
+                _ => row,
+            }
+        });
+        let (name, schema) = (Arc::clone(&table.name), Arc::clone(&table.schema));
+        Change { table: name, store: table.store.id().0, schema, tid, key, row }
+    }
+
+    /// Returns the name of the table.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Returns the schema of the table, by which [`Change::key`] and [`Change::row`] are: that which the table had when the
+    /// change was read, also where the row was written before the table's columns were changed.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Returns a number of the transaction, which is that of all its changes. Another transaction of the same epoch may have the
+    /// same number if neither has seen anything of the other.
+    #[must_use]
+    pub fn transaction(&self) -> u64 {
+        self.tid
+    }
+
+    /// Returns whether the row is gone.
+    #[must_use]
+    pub fn is_deletion(&self) -> bool {
+        self.row.is_none()
+    }
+
+    /// Returns the primary key, or the row id where the table assigns it.
+    ///
+    /// # Panics
+    /// When the stored key does not fit its table, as for all reads of rows.
+    #[must_use]
+    pub fn key(&self) -> Vec<Value> {
+        let mut values = Vec::new();
+        whole(self.schema.decode_key(&self.key, &mut values));
+        values
+    }
+
+    /// Returns all columns of the row, `None` if it is gone.
+    ///
+    /// # Panics
+    /// When the stored row does not fit its table, as for all reads of rows.
+    #[must_use]
+    pub fn row(&self) -> Option<Vec<Value>> {
+        let mut values = Vec::new();
+        whole(self.schema.decode_row(&self.key, self.row.as_ref()?, &mut values));
+        Some(values)
+    }
+
+    /// Returns the change as one of a row of `T`; `None` if it is one of another table.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`] when the table's columns were changed since the handle to it was made; [`Error::UnknownValue`].
+    ///
+    /// # Panics
+    /// When the stored key does not fit its table, as for all reads of rows.
+    pub fn of<T: Row, E: Engine>(&self, table: &Table<T, E>) -> Result<Option<RowChange<T::Key, T>>> {
+        let core = &table.core;
+        if core.store.id().0 != self.store {
+            return Ok(None);
+        }
+        if !Arc::ptr_eq(&core.schema, &self.schema) {
+            return Err(Error::TableChanged(Name::new(&*self.table)));
+        }
+        let key = whole(T::Key::decode(&self.key));
+        let Some(row) = &self.row else { return Ok(Some(RowChange::Deleted(key))) };
+        match <T as Columns<T>>::decode(&key, row) {
+            Ok(row) => Ok(Some(RowChange::Stored(key, row))),
+            Err(_) => Err(core.unknown_value(&self.key)),
+        }
+    }
+}
+
+impl ChangeBatch {
+    /// Returns a batch of what was read; what is of no table any more is left out.
+    pub(super) fn new<S: Store>(
+        read: EpochChanges,
+        position: ChangePosition,
+        mut table: impl FnMut(u32) -> Option<Arc<TableCore<S>>>,
+    ) -> ChangeBatch {
+        let EpochChanges { epoch, changes, is_end, .. } = read;
+        let changes = changes
+            .into_iter()
+            .filter_map(|logged| table(logged.table).map(|table| Change::new(&*table, epoch, logged)));
+        ChangeBatch { epoch: epoch.get(), changes: changes.collect(), ends_epoch: is_end, position }
+    }
+}

@@ -1,0 +1,364 @@
+//! The change feed, over every engine.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use ensilo::generic::{Changes, Database, Table};
+use ensilo::{ChangeBatch, ChangePosition, Engine, Error, Options, Row, RowChange, SchemaChange, Value};
+use ensilo_test_disk::SimulatedDisk;
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "account", index(name = "by_balance", columns(balance)))]
+struct Account {
+    #[row(key)]
+    id: u32,
+    balance: i64,
+    note: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "other")]
+struct Other {
+    #[row(key)]
+    id: u64,
+}
+
+type Copy = BTreeMap<u32, Account>;
+
+const ACCOUNTS: u32 = 40;
+
+fn options(kept_bytes: u64) -> Options {
+    Options::default().no_checkpoints().change_feed(kept_bytes).log_file_bytes(1 << 20)
+}
+
+fn open_with<E: Engine>(disk: &Arc<SimulatedDisk>, options: Options) -> (Database<E>, Table<Account, E>) {
+    // Two loggers: an epoch lies in the files of both.
+    let options = options.log_directories(["/db/log-0", "/db/log-1"]);
+    let db = options.open_with::<E>(Arc::clone(disk) as Arc<_>, "/db").unwrap();
+    let accounts = db.table::<Account>().unwrap();
+    (db, accounts)
+}
+
+fn account(id: u32, balance: i64) -> Account {
+    Account { id, balance, note: format!("account {id}") }
+}
+
+fn apply<E: Engine>(copy: &mut Copy, batch: &ChangeBatch, accounts: &Table<Account, E>) {
+    for change in batch {
+        match change.of(accounts).unwrap() {
+            Some(RowChange::Stored(id, row)) => _ = copy.insert(id, row),
+            Some(RowChange::Deleted(id)) => _ = copy.remove(&id),
+            None => {}
+        }
+    }
+}
+
+/// Applies all that is stored.
+fn catch_up<E: Engine>(changes: &mut Changes<E>, copy: &mut Copy, accounts: &Table<Account, E>) {
+    while let Some(batch) = changes.try_next().unwrap() {
+        apply(copy, &batch, accounts);
+    }
+}
+
+fn rows<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>) -> Copy {
+    db.transact(|tx| accounts.scan().collect(tx)).unwrap().into_iter().collect()
+}
+
+fn put<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, id: u32, balance: i64) {
+    db.transact(|tx| accounts.upsert(tx, &account(id, balance))).unwrap();
+}
+
+fn changes_come_as_rows_and_deletions<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let others = db.table::<Other>().unwrap();
+    let mut changes = db.changes().tables(["account"]).begin_now().unwrap();
+    assert!(changes.try_next().unwrap().is_none());
+    put(&db, &accounts, 1, 5);
+    db.transact(|tx| others.insert(tx, &Other { id: 3 })).unwrap();
+    db.transact(|tx| accounts.upsert(tx, &account(1, 6))).unwrap();
+    db.transact(|tx| accounts.delete(tx, 1)).unwrap();
+    let mut found = Vec::new();
+    while found.len() < 3 {
+        let batch = changes.wait().unwrap();
+        assert!(batch.ends_epoch());
+        for change in &batch {
+            assert_eq!((change.table(), change.key()), ("account", vec![Value::Unsigned(1)]));
+            assert_eq!(change.of(&others).unwrap(), None);
+            found.push((
+                change.is_deletion(),
+                change.row().map(|row| row[1].clone()),
+                change.of(&accounts).unwrap(),
+            ));
+        }
+    }
+    let stored =
+        |balance| (false, Some(Value::from(balance)), Some(RowChange::Stored(1, account(1, balance))));
+    assert_eq!(found, [stored(5), stored(6), (true, None, Some(RowChange::Deleted(1)))]);
+    assert!(changes.wait_timeout(Duration::ZERO).unwrap().is_none());
+    db.close().unwrap();
+    assert!(matches!(changes.wait(), Err(Error::Closed)));
+}
+
+fn a_wait_ends_with_the_next_commit_and_with_the_database<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let mut changes = db.changes().begin_now().unwrap();
+    thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let waiting = scope.spawn(move || {
+            sender.send(changes.wait().unwrap().changes().len()).unwrap();
+            changes.wait()
+        });
+        put(&db, &accounts, 1, 5);
+        assert_eq!(receiver.recv().unwrap(), 1);
+        db.close().unwrap();
+        let ended = waiting.join().unwrap();
+        assert!(matches!(ended, Err(Error::Closed | Error::LogFailed(_))), "{ended:?}");
+    });
+}
+
+fn a_copy_made_of_changes_alone_is_the_database_and_each_epoch_is_whole<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut changes = db.changes().begin_at_oldest().unwrap();
+    db.transact(|tx| (0..ACCOUNTS).try_for_each(|id| accounts.insert(tx, &account(id, 100)).map(drop)))
+        .unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut copy = Copy::new();
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..3_u32)
+            .map(|writer| {
+                let (db, accounts) = (&db, &accounts);
+                scope.spawn(move || {
+                    for step in 0..300_u32 {
+                        let (from, to) =
+                            ((step * 7 + writer) % ACCOUNTS, (step * 13 + 5 * writer) % ACCOUNTS);
+                        if from != to {
+                            transfer(db, accounts, from, to);
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            for _ in 0..3 {
+                db.checkpoint().unwrap();
+            }
+        });
+        let is_over = &is_over;
+        scope.spawn(move || {
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            is_over.store(true, Ordering::Release);
+        });
+        while !is_over.load(Ordering::Acquire) {
+            if let Some(batch) = changes.wait_timeout(Duration::from_millis(20)).unwrap() {
+                apply(&mut copy, &batch, &accounts);
+                // A transfer writes both rows: no epoch has a half of one.
+                assert!(batch.ends_epoch());
+                let total: i64 = copy.values().map(|account| account.balance).sum();
+                assert_eq!(total, if copy.is_empty() { 0 } else { i64::from(ACCOUNTS) * 100 });
+            }
+        }
+    });
+    let end = db.change_position().unwrap();
+    catch_up(&mut changes, &mut copy, &accounts);
+    assert!(changes.position() >= end);
+    assert_eq!(copy, rows(&db, &accounts));
+}
+
+fn transfer<E: Engine>(db: &Database<E>, accounts: &Table<Account, E>, from: u32, to: u32) {
+    db.request()
+        .retries(100_000)
+        .transact(|tx| {
+            let (mut one, mut other) = (accounts.get(tx, from)?.unwrap(), accounts.get(tx, to)?.unwrap());
+            one.balance -= 1;
+            other.balance += 1;
+            accounts.upsert(tx, &one)?;
+            accounts.upsert(tx, &other)
+        })
+        .unwrap();
+}
+
+fn a_stored_position_goes_on_after_crashes_and_checkpoints_without_loss_or_doubles<E: Engine>() {
+    let mut disk = Arc::new(SimulatedDisk::new());
+    let (mut position, mut copy, mut seen) = (None, Copy::new(), Vec::new());
+    for life in 0..6_u32 {
+        let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+        let begun = match position {
+            None => db.changes().begin_at_oldest().unwrap(),
+            Some(position) => {
+                let stored = ChangePosition::from_bytes(&ChangePosition::to_bytes(position)).unwrap();
+                db.changes().after(stored).unwrap()
+            }
+        };
+        let mut changes = begun;
+        for step in 0..20 {
+            put(&db, &accounts, step % 7, i64::from(life * 100 + step));
+            if step == 9 && life % 2 == 0 {
+                db.checkpoint().unwrap();
+            }
+            // Some of the changes are left to the next life.
+            if step < 12
+                && let Some(batch) = changes.try_next().unwrap()
+            {
+                seen.extend(batch.changes().iter().map(|change| change.row().unwrap()[1].clone()));
+                apply(&mut copy, &batch, &accounts);
+            }
+        }
+        position = Some(changes.position());
+        let after = if life % 3 == 2 { None } else { Some(Arc::new(disk.crash(u64::from(life)))) };
+        drop((changes, accounts, db));
+        disk = after.unwrap_or(disk);
+    }
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut changes = db.changes().after(position.unwrap()).unwrap();
+    while let Some(batch) = changes.try_next().unwrap() {
+        seen.extend(batch.changes().iter().map(|change| change.row().unwrap()[1].clone()));
+        apply(&mut copy, &batch, &accounts);
+    }
+    let all = (0..6_i64).flat_map(|life| (0..20).map(move |step| Value::from(life * 100 + step)));
+    assert_eq!(seen, all.collect::<Vec<_>>());
+    assert_eq!(copy, rows(&db, &accounts));
+}
+
+fn what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(0));
+    let oldest = db.changes().begin_at_oldest().unwrap().position();
+    // A logger goes on in another file, so that the one before can go, once that was made.
+    let mut rounds = 0;
+    let missed = loop {
+        put(&db, &accounts, 1, rounds);
+        db.checkpoint().unwrap();
+        match db.changes().after(oldest) {
+            Err(Error::ChangesMissed(missed)) => break missed,
+            Ok(_) if rounds < 10_000 => rounds += 1,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(missed.oldest() > oldest);
+    // The remedy: a position, all rows, and what comes behind the position.
+    let mut changes = db.changes().begin_now().unwrap();
+    let mut copy = rows(&db, &accounts);
+    put(&db, &accounts, 2, 9);
+    catch_up(&mut changes, &mut copy, &accounts);
+    assert_eq!(copy, rows(&db, &accounts));
+    let position = changes.position();
+    drop((changes, accounts, db));
+
+    let (db, _) = open_with::<E>(&disk, Options::default());
+    assert!(matches!(db.changes().after(position), Err(Error::ChangesNotKept)));
+    drop(db);
+    let (db, _) = open_with::<E>(&disk, options(0));
+    assert!(matches!(db.changes().after(position), Err(Error::ChangesMissed(_))), "another history");
+    drop(db);
+    let db = Options::default().in_memory_with::<E>().unwrap();
+    assert!(matches!(db.changes().begin_now(), Err(Error::NotDurable)));
+}
+
+fn an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut position = db.change_position().unwrap();
+    db.transact(|tx| (0..500).try_for_each(|id| accounts.insert(tx, &account(id, 1)).map(drop))).unwrap();
+    let (mut ids, mut parts) = (Vec::new(), 0);
+    // Another reader for each part: by its position alone.
+    while let Some(batch) = db.changes().memory_bytes(10_000).after(position).unwrap().try_next().unwrap() {
+        assert!(batch.changes().len() < 100);
+        ids.extend(batch.changes().iter().map(|change| change.key()[0].clone()));
+        (position, parts) = (batch.position(), parts + 1);
+        assert_eq!(batch.ends_epoch(), ids.len() == 500);
+    }
+    assert!(parts > 5, "{parts}");
+    assert_eq!(ids.len(), 500);
+    let mut at_once = db.changes().memory_bytes(10_000).begin_at_oldest().unwrap();
+    let mut copy = Copy::new();
+    catch_up(&mut at_once, &mut copy, &accounts);
+    assert_eq!(copy, rows(&db, &accounts));
+}
+
+/// The account of a later version.
+mod later {
+    #[derive(Clone, Debug, PartialEq, ensilo::Row)]
+    #[row(table = "account", index(name = "by_balance", columns(balance)))]
+    pub(crate) struct Account {
+        #[row(key)]
+        pub(crate) id: u32,
+        pub(crate) balance: i64,
+        pub(crate) note: String,
+        pub(crate) visits: u32,
+    }
+}
+
+fn rows_of_before_a_change_of_columns_come_as_they_are_since<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut changes = db.changes().begin_now().unwrap();
+    put(&db, &accounts, 1, 5);
+    let add = SchemaChange::new().add("visits", ensilo::ColumnType::U32, 7_u32);
+    let changed = db.table_with_changes::<later::Account>(&[add]).unwrap();
+    let new = later::Account { id: 2, balance: 1, note: String::new(), visits: 9 };
+    db.transact(|tx| changed.insert(tx, &new)).unwrap();
+    let mut visits = Vec::new();
+    while let Some(batch) = changes.try_next().unwrap() {
+        for change in &batch {
+            assert!(matches!(change.of(&accounts), Err(Error::TableChanged(_))));
+            let Some(RowChange::Stored(id, row)) = change.of(&changed).unwrap() else { panic!("{change:?}") };
+            visits.push((id, row.visits));
+        }
+    }
+    assert_eq!(visits, [(1, 7), (2, 9)]);
+}
+
+fn files_of_the_machine_are_read_too<E: Engine>(place: &Path) {
+    let disk = Arc::new(ensilo::disk::RealDisk);
+    let db = options(1 << 20).open_with::<E>(disk, place).unwrap();
+    let accounts = db.table::<Account>().unwrap();
+    let mut changes = db.changes().begin_at_oldest().unwrap();
+    for id in 0..50 {
+        put(&db, &accounts, id, 1);
+    }
+    let mut copy = Copy::new();
+    catch_up(&mut changes, &mut copy, &accounts);
+    assert_eq!(copy, rows(&db, &accounts));
+}
+
+macro_rules! over_every_engine {
+    ($($test:ident),*) => {
+        over_every_engine! { @engine silo, ensilo::Silo, $($test),* }
+        over_every_engine! { @engine ermia, ensilo::ermia::Ermia, $($test),* }
+        over_every_engine! { @engine two_phase_locking, ensilo::two_phase_locking::TwoPhaseLocking, $($test),* }
+    };
+    (@engine $name:ident, $engine:ty, $($test:ident),*) => {
+        mod $name {
+            $(#[test]
+            fn $test() {
+                super::$test::<$engine>();
+            })*
+
+            #[test]
+            fn files_of_the_machine_are_read_too() {
+                let name = format!("ensilo-changes-{}-{}", stringify!($name), std::process::id());
+                let place = std::env::temp_dir().join(name);
+                super::files_of_the_machine_are_read_too::<$engine>(&place);
+                std::fs::remove_dir_all(place).unwrap();
+            }
+        }
+    };
+}
+
+over_every_engine! {
+    changes_come_as_rows_and_deletions,
+    a_wait_ends_with_the_next_commit_and_with_the_database,
+    a_copy_made_of_changes_alone_is_the_database_and_each_epoch_is_whole,
+    a_stored_position_goes_on_after_crashes_and_checkpoints_without_loss_or_doubles,
+    what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there,
+    an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
+    rows_of_before_a_change_of_columns_come_as_they_are_since
+}
