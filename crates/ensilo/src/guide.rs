@@ -6,10 +6,11 @@
 //! 4. [Durability: what survives what](durability)
 //! 5. [Schema change](schema_change)
 //! 6. [Queues and counters](queues_and_counters)
-//! 7. [Async services](async_services)
-//! 8. [Limits](limits)
-//! 9. [Operations: backup, restore, and what errors ask for](operations)
-//! 10. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
+//! 7. [Change feed](change_feed)
+//! 8. [Async services](async_services)
+//! 9. [Limits](limits)
+//! 10. [Operations: backup, restore, and what errors ask for](operations)
+//! 11. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
 
 #[doc = include_str!("../guide/first-steps.md")]
 pub mod first_steps {}
@@ -28,6 +29,9 @@ pub mod schema_change {}
 
 #[doc = include_str!("../guide/queues-and-counters.md")]
 pub mod queues_and_counters {}
+
+#[doc = include_str!("../guide/change-feed.md")]
+pub mod change_feed {}
 
 #[doc = include_str!("../guide/async-services.md")]
 pub mod async_services {}

@@ -262,6 +262,53 @@ fn what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there<E: En
     assert!(matches!(db.changes().begin_now(), Err(Error::NotDurable)));
 }
 
+/// Returns how many sealed files of the first logger there are.
+fn sealed_files(disk: &SimulatedDisk) -> usize {
+    let files = disk.files();
+    files
+        .iter()
+        .filter(|(path, _)| path.starts_with("db/log-0") && path.extension().is_some_and(|it| it == "log"))
+        .count()
+}
+
+fn log_files_are_kept_for_who_is_behind_through_checkpoints_and_openings<E: Engine>() {
+    let mut disk = Arc::new(SimulatedDisk::new());
+    let mut balance = 0;
+    let (db, _) = open_with::<E>(&disk, options(64 << 20));
+    let oldest = db.changes().begin_at_oldest().unwrap().position();
+    drop(db);
+    for life in 1..=4 {
+        let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+        while sealed_files(&disk) < 3 * life {
+            put(&db, &accounts, 1, balance);
+            balance += 1;
+            db.checkpoint().unwrap();
+        }
+        if life % 2 == 0 {
+            let killed = Arc::new(disk.crash(life as u64));
+            drop((accounts, db));
+            disk = killed;
+        }
+    }
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut changes = db.changes().after(oldest).unwrap();
+    let mut seen = Vec::new();
+    while let Some(batch) = changes.try_next().unwrap() {
+        seen.extend(batch.changes().iter().map(|change| change.row().unwrap()[1].clone()));
+    }
+    assert_eq!(seen, (0..balance).map(Value::from).collect::<Vec<_>>());
+
+    // A backup has a history of its own.
+    db.backup("/backup").unwrap();
+    let restored = options(0).open_with::<E>(Arc::clone(&disk) as Arc<_>, "/backup").unwrap();
+    assert!(matches!(restored.changes().after(changes.position()), Err(Error::ChangesMissed(_))));
+    assert!(restored.changes().begin_at_oldest().unwrap().try_next().unwrap().is_none());
+    // With less room they go, the oldest first.
+    drop((restored, changes, accounts, db));
+    let (db, _) = open_with::<E>(&disk, options(0));
+    assert!(matches!(db.changes().after(oldest), Err(Error::ChangesMissed(_))));
+}
+
 fn an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
@@ -358,6 +405,7 @@ over_every_engine! {
     a_wait_ends_with_the_next_commit_and_with_the_database,
     a_copy_made_of_changes_alone_is_the_database_and_each_epoch_is_whole,
     a_stored_position_goes_on_after_crashes_and_checkpoints_without_loss_or_doubles,
+    log_files_are_kept_for_who_is_behind_through_checkpoints_and_openings,
     what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there,
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
     rows_of_before_a_change_of_columns_come_as_they_are_since

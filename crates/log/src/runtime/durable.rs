@@ -342,7 +342,9 @@ impl Durable {
         let mut waiting = self.waiting.lock();
         let mut ready = take_up_to(&mut waiting.groups, self.epoch());
         ready.extend(take_up_to(&mut waiting.of_stored, self.stored_epoch()));
-        ready.push(std::mem::take(&mut waiting.of_next));
+        if waiting.of_next.has_calls() {
+            ready.push(std::mem::take(&mut waiting.of_next));
+        }
         drop(waiting);
         ready.iter().for_each(|group| group.wake_threads(&Ok(())));
         ready.retain(Group::has_calls);
