@@ -38,7 +38,7 @@ impl<Q, F, B> Batch<'_, Q, F, B> {
         let mut prefetch = Prefetch::new(&mut worker.local);
         while !self.requests.is_empty() {
             let (group, others) = self.requests.split_at(self.name_keys(&mut prefetch));
-            prefetch.start(&mut worker.raw);
+            prefetch.start(worker);
             for request in group {
                 outcomes.push(if shared.is_closed() {
                     Err(Error::Closed.into())

@@ -206,16 +206,24 @@ impl<E: Engine> Changes<E> {
         let shared = Arc::clone(&self.shared);
         loop {
             let durable = Source::of(&shared)?.durable;
+            // First: behind a failure nothing becomes durable any more.
+            let failure = self.failure(durable);
             let seen = durable.log.durable_epoch();
             if let Some(batch) = self.next_up_to(seen)? {
                 return Ok(Some(batch));
             }
-            durable.failure()?;
+            failure?;
             self.wake.ask(&durable.log, seen, None);
             if !self.wake.wait(deadline) {
                 return Ok(None);
             }
         }
+    }
+
+    /// Returns why nothing becomes durable any more, if that is so.
+    fn failure(&self, durable: &Durable) -> Result<()> {
+        durable.failure()?;
+        self.wake.end().map_or(Ok(()), |end| Err(Error::from_log(end)))
     }
 
     fn next_up_to(&mut self, durable_epoch: Epoch) -> Result<Option<ChangeBatch>> {
@@ -246,13 +254,15 @@ impl<E: Engine> Future for Changes<E> {
             Ok(source) => source.durable,
             Err(error) => return Poll::Ready(Err(error)),
         };
+        // First: behind a failure nothing becomes durable any more.
+        let failure = changes.failure(durable);
         let seen = durable.log.durable_epoch();
         match changes.next_up_to(seen) {
             Ok(None) => {}
             Ok(Some(batch)) => return Poll::Ready(Ok(batch)),
             Err(error) => return Poll::Ready(Err(error)),
         }
-        if let Err(error) = durable.failure() {
+        if let Err(error) = failure {
             return Poll::Ready(Err(error));
         }
         changes.wake.ask(&durable.log, seen, Some(context.waker().clone()));

@@ -234,12 +234,14 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NestedRequest`] and [`Error::Closed`], with which none of the requests has run. Each result has what
+    /// [`Error::NestedRequest`], [`Error::Closed`], [`Error::TooManyTransactions`] and [`Error::ThreadEnding`], with which none of the
+    /// requests has run. Each result has what
     /// [`Database::transact`] returns; where the database is closed meanwhile, those of the requests behind that are
     /// [`Error::Closed`].
     ///
     /// # Panics
-    /// When `first_keys` or `body` does. The requests before have committed, and the ones behind have not run.
+    /// When `body` does: the requests before have ended, though what has committed need not be stored yet, and the ones behind have not run.
+    /// When `first_keys` does: any number of the requests before have not run either.
     pub fn transact_many<Q, R>(
         &self,
         requests: &[Q],
@@ -276,7 +278,7 @@ impl<E: Engine> Database<E> {
         if E::Session::PREFETCHES {
             let mut prefetch = Prefetch::new(&mut worker.local);
             name_keys(&mut prefetch);
-            prefetch.start(&mut worker.raw);
+            prefetch.start(&mut worker);
             prefetch.end(&mut worker.local);
         }
         Ok(())

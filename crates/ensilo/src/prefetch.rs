@@ -18,7 +18,7 @@ use ensilo_row::{AsKey, KEY_LEN_MAX, Key, KeyBuf, Row, Value};
 
 use crate::Silo;
 use crate::generic::{DynamicTable, Index, Table};
-use crate::local::Local;
+use crate::local::{Local, ThreadWorker};
 
 /// Of more keys than these no more are loaded: what is loaded before is used late, and falls out of the cache.
 const KEYS_MAX: usize = 256;
@@ -56,7 +56,8 @@ impl<E: Engine> Prefetch<E> {
         }
     }
 
-    /// Adds the first entry with these indexed columns. The row that it leads to is not loaded.
+    /// Adds the entry with these indexed columns; of an index that is not unique the way to the entries. The row that it leads to is not
+    /// loaded.
     #[inline]
     pub fn entry<T: Row, K: Key>(&mut self, index: &Index<T, K, E>, key: impl AsKey<K>) {
         if index.core.accepts(self.database) {
@@ -91,7 +92,12 @@ impl<E: Engine> Prefetch<E> {
         *place = store;
         key.clear();
         append(key);
-        self.len += usize::from(key.len() <= KEY_LEN_MAX);
+        if key.len() > KEY_LEN_MAX {
+            // Its memory would stay with the worker.
+            *key = KeyBuf::new();
+            return;
+        }
+        self.len += 1;
     }
 
     /// Returns where the store is, which may be new.
@@ -105,8 +111,13 @@ impl<E: Engine> Prefetch<E> {
     }
 
     /// Starts to load what the keys lead to, and forgets them.
-    pub(crate) fn start(&mut self, session: &mut E::Session) {
-        session.prefetch(mem::take(&mut self.len), |at| {
+    pub(crate) fn start(&mut self, worker: &mut ThreadWorker<E>) {
+        let len = mem::take(&mut self.len);
+        // The program may have exchanged it for one of another database.
+        if self.database != worker.local.database {
+            return;
+        }
+        worker.raw.prefetch(len, |at| {
             let (store, key) = &self.keys[at];
             (&*self.stores[*store], key.as_bytes())
         });

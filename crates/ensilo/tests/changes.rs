@@ -363,6 +363,47 @@ fn rows_of_before_a_change_of_columns_come_as_they_are_since<E: Engine>() {
     assert_eq!(visits, [(1, 7), (2, 9)]);
 }
 
+fn changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    db.checkpoint().unwrap();
+    let others = db.table::<Other>().unwrap();
+    db.transact(|tx| others.insert(tx, &Other { id: 3 })).unwrap();
+    db.drop_table("other").unwrap();
+    // All that an opening finds of it is behind a checkpoint.
+    db.checkpoint().unwrap();
+    drop((accounts, others));
+    db.close().unwrap();
+    drop(db);
+    let (db, _accounts) = open_with::<E>(&disk, options(1 << 20));
+    let others = db.table::<Other>().unwrap();
+    let mut changes = db.changes().begin_at_oldest().unwrap();
+    db.transact(|tx| others.insert(tx, &Other { id: 4 })).unwrap();
+    let mut found = Vec::new();
+    while let Some(batch) = changes.try_next().unwrap() {
+        found.extend(batch.into_iter().filter_map(|change| change.of(&others).unwrap()));
+    }
+    assert_eq!(found, [RowChange::Stored(4, Other { id: 4 })]);
+}
+
+fn who_has_read_everything_goes_on_behind_files_that_have_gone<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(0));
+    put(&db, &accounts, 1, 5);
+    let mut changes = db.changes().begin_at_oldest().unwrap();
+    let mut copy = Copy::new();
+    db.checkpoint().unwrap();
+    catch_up(&mut changes, &mut copy, &accounts);
+    // None of them has changes, and each takes the place of the files before it.
+    for _ in 0..4 {
+        db.checkpoint().unwrap();
+    }
+    catch_up(&mut changes, &mut copy, &accounts);
+    put(&db, &accounts, 2, 7);
+    catch_up(&mut changes, &mut copy, &accounts);
+    assert_eq!(copy, rows(&db, &accounts));
+}
+
 fn files_of_the_machine_are_read_too<E: Engine>(place: &Path) {
     let disk = Arc::new(ensilo::disk::RealDisk);
     let db = options(1 << 20).open_with::<E>(disk, place).unwrap();
@@ -408,5 +449,7 @@ over_every_engine! {
     log_files_are_kept_for_who_is_behind_through_checkpoints_and_openings,
     what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there,
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
-    rows_of_before_a_change_of_columns_come_as_they_are_since
+    rows_of_before_a_change_of_columns_come_as_they_are_since,
+    changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
+    who_has_read_everything_goes_on_behind_files_that_have_gone
 }

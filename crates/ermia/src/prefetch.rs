@@ -3,6 +3,8 @@
 //! The index starts to load the slot of each record that it finds, here follow the head of the newest version and its row; each step is
 //! made for some records at once, so that they wait for memory together.
 
+use std::array;
+
 use ensilo_epoch::Guard;
 use ensilo_index::{Lookup, Masstree};
 
@@ -22,24 +24,22 @@ pub(crate) fn prefetch_records<'k, I: Isolation>(
     count: usize,
     key: impl Fn(usize) -> (&'k ErmiaStore, &'k [u8]),
 ) {
-    // Behind the pin: a store that was not dropped by now stays as long as it lasts.
-    if (0..count).any(|at| key(at).0.check(&shared.epochs).is_err()) {
-        return;
-    }
     for first in (0..count).step_by(GROUP) {
-        prefetch_group::<I>(guard, GROUP.min(count - first), |at| key(first + at));
+        let len = GROUP.min(count - first);
+        // Asked for once: what is checked is what is descended from.
+        let keys: [_; GROUP] = array::from_fn(|at| (at < len).then(|| key(first + at)));
+        // Behind the pin: a store that was not dropped by now stays as long as it lasts.
+        if keys.iter().flatten().all(|(store, _)| store.check(&shared.epochs).is_ok()) {
+            prefetch_group::<I>(guard, &keys, len);
+        }
     }
 }
 
-fn prefetch_group<'k, I: Isolation>(
-    guard: &Guard<'_>,
-    len: usize,
-    key: impl Fn(usize) -> (&'k ErmiaStore, &'k [u8]),
-) {
+fn prefetch_group<I: Isolation>(guard: &Guard<'_>, keys: &[Option<(&ErmiaStore, &[u8])>; GROUP], len: usize) {
     let mut oids = [None; GROUP];
-    let in_index = |at| {
-        let (store, bytes) = key(at);
-        (store.index(), bytes)
+    let in_index = |at: usize| match keys[at] {
+        Some((store, bytes)) => (store.index(), bytes),
+        None => unreachable!("there are as many as the group has"),
     };
     Masstree::get_many_of(len, in_index, guard, |at, lookup| {
         oids[at] = match lookup {
@@ -48,7 +48,7 @@ fn prefetch_group<'k, I: Isolation>(
             Lookup::Missing(_) => None,
         };
     });
-    let found = || (0..len).filter_map(|at| Some((key(at).0, oids[at]?)));
+    let found = || keys.iter().zip(oids).filter_map(|(key, oid)| Some(((*key)?.0, oid?)));
     found().for_each(|(store, oid)| store.load_header::<I>(oid));
     let versions = found().filter_map(|(store, oid)| store.in_memory::<I>(oid));
     versions.for_each(|version| version.record().prefetch_row());

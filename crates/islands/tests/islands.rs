@@ -386,11 +386,11 @@ fn an_instance_of_another_store_is_refused_and_both_are_named() {
         let open = |place: &Path| options(2).directory(place).commit_unit(unit).open::<Bank>();
         drop(open(here.path()).unwrap());
         drop(open(there.path()).unwrap());
-        let store_of = |place: &Path| {
+        let cluster_of = |place: &Path| {
             let text = std::fs::read_to_string(place.join("instances")).unwrap();
             text.lines().nth(1).unwrap().to_owned()
         };
-        let (own, other) = (store_of(here.path()), store_of(there.path()));
+        let (own, other) = (cluster_of(here.path()), cluster_of(there.path()));
         assert_ne!(own, other);
         let instance = |place: &Path| place.join("instance-1");
         let kept = there.path().join("kept");
@@ -407,12 +407,12 @@ fn an_instance_of_another_store_is_refused_and_both_are_named() {
         std::fs::remove_dir_all(instance(here.path())).unwrap();
         std::fs::rename(&kept, instance(here.path())).unwrap();
         assert_eq!(balances(&open(here.path()).unwrap()), [8000, 8000]);
-        assert_eq!(store_of(here.path()), own);
+        assert_eq!(cluster_of(here.path()), own);
     }
 }
 
 /// As earlier versions have made them.
-fn forget_store(place: &Path, instances: usize) {
+fn forget_cluster(place: &Path, instances: usize) {
     for instance in 0..instances {
         let db = Database::open(place.join(format!("instance-{instance}"))).unwrap();
         db.drop_table("islands_cluster").unwrap();
@@ -422,21 +422,21 @@ fn forget_store(place: &Path, instances: usize) {
 }
 
 #[test]
-fn instances_of_an_earlier_version_get_a_store_unless_one_has_another() {
+fn instances_of_an_earlier_version_get_a_cluster_unless_one_has_another() {
     let unit = CommitUnit::Transaction;
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let open = |place: &Path| options(2).directory(place).commit_unit(unit).open::<Bank>();
     drop(open(here.path()).unwrap());
     drop(open(there.path()).unwrap());
-    forget_store(here.path(), 2);
+    forget_cluster(here.path(), 2);
     let first = open(here.path()).unwrap();
     assert!(matches!(first.transact(0, &transfer(1, (1, 2), 5, None)), Outcome::Committed { .. }));
     drop(first);
     let text = std::fs::read_to_string(here.path().join("instances")).unwrap();
-    assert!(text.starts_with("2\nstore ") && text.lines().count() == 2, "{text}");
+    assert!(text.starts_with("2\ncluster ") && text.lines().count() == 2, "{text}");
     assert_eq!(balances(&open(here.path()).unwrap()), [7995, 8005]);
     // One that was put there, and of which the others know nothing.
-    forget_store(here.path(), 2);
+    forget_cluster(here.path(), 2);
     std::fs::remove_dir_all(here.path().join("instance-1")).unwrap();
     std::fs::rename(there.path().join("instance-1"), here.path().join("instance-1")).unwrap();
     for _ in 0..2 {
@@ -451,7 +451,7 @@ fn a_damaged_roster_is_not_gone_by_and_the_instances_say_what_it_did() {
     let (open, roster) = (|| options(2).directory(here.path()).open::<Bank>(), here.path().join("instances"));
     drop(open().unwrap());
     let text = std::fs::read_to_string(&roster).unwrap();
-    for damage in ["", "x", "0\n", "2\nstore 12\n", &text[..text.len() - 9], &format!("{text}all\n")] {
+    for damage in ["", "x", "0\n", "2\ncluster 12\n", &text[..text.len() - 9], &format!("{text}all\n")] {
         std::fs::write(&roster, damage).unwrap();
         let refused = open().unwrap_err().to_string();
         assert!(refused.contains("it is damaged"), "{damage:?}: {refused}");

@@ -13,6 +13,7 @@ use ensilo_row::{PrimaryKey, RowId, Schema, SchemaHistory, Value, WordSlice};
 
 use super::Changes;
 use super::index_core::IndexCore;
+use super::system::NO_TABLE;
 use super::table_core::{TableCore, new_store};
 use crate::error::Name;
 use crate::loading::Loads;
@@ -54,6 +55,7 @@ impl<E: Engine> DatabaseShared<E> {
         let (tables, mut indexes) = self.read_system_rows()?;
         let stores: StoresById<E> =
             self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
+        indexes.remove(&NO_TABLE).iter().flatten().for_each(|given| changes.pass_over(given.store));
         let mut known: HashSet<TableId> = self.catalog.system.stores().collect();
         for row in tables {
             let store = existing_or_new(&*self.engine, &stores, row.store)?;

@@ -4,7 +4,7 @@
 //! | table | key | columns |
 //! |---|---|---|
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created or changed, with those before ([`SchemaHistory`]) |
-//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
+//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index; where `table` is 0, `store` is the largest id of a table that was dropped |
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
 //! others; checkpoints hold them twice, because without them no other row can be read.
@@ -21,6 +21,9 @@ use crate::dynamic::DynamicTable;
 use crate::queue::Queues;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
+
+/// Of no table: in `ensilo.indexes` it stands before the largest id of a table that was dropped.
+pub(super) const NO_TABLE: TableId = TableId(0);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -104,6 +107,26 @@ impl<E: Engine> SystemTables<E> {
         DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row_of_index(table, index)?).map(|_| ())
     }
 
+    /// Notes that the id of a table was given, which is dropped: an opening may find nothing else of it, and log files that are kept for the change feed
+    /// name it still (G3). There is one note, that of the largest id.
+    fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+        let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
+        let (no_table, given) = (Value::from(NO_TABLE.0), Value::from(table.store.id().0));
+        let mut before = Vec::new();
+        indexes
+            .scan()
+            .prefix(std::slice::from_ref(&no_table))?
+            .for_each(tx, |key, _| before.push(key.to_vec()))?;
+        let id = table.store.id().0.into();
+        if before.iter().any(|key| matches!(key[1], Value::Unsigned(known) if known >= id)) {
+            return Ok(());
+        }
+        before.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))?;
+        let mut definition = Vec::new();
+        table.schema.encode(&mut definition);
+        indexes.insert(tx, &[no_table, given, "".into(), definition.into()]).map(|_| ())
+    }
+
     /// Deletes the rows of a table and of its indexes.
     pub(super) fn delete_table(
         &self,
@@ -115,7 +138,8 @@ impl<E: Engine> SystemTables<E> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let mut keys = Vec::new();
         indexes.scan().prefix(&[id])?.for_each(tx, |key, _| keys.push(key.to_vec()))?;
-        keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))
+        keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))?;
+        self.note_given(tx, table)
     }
 
     /// Deletes the row of an index.

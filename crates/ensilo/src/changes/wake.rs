@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use ensilo_epoch::Epoch;
-use ensilo_log::Log;
+use ensilo_log::{Log, LogError};
 
 use crate::mutex::lock;
 
@@ -21,6 +21,8 @@ struct WakeState {
     /// Whether the log has a call of this one, which it has not made yet.
     is_asked: bool,
     waker: Option<Waker>,
+    /// Why nothing becomes durable any more, as the log has said.
+    end: Option<LogError>,
 }
 
 impl Wake {
@@ -35,13 +37,19 @@ impl Wake {
         drop(before);
         if !is_asked {
             let wake = Arc::clone(self);
-            log.on_next_durable(seen, Box::new(move |_| wake.call()));
+            log.on_next_durable(seen, Box::new(move |result| wake.call(result)));
         }
     }
 
-    fn call(&self) {
+    /// Returns why nothing becomes durable any more, if the log has said so.
+    pub(super) fn end(&self) -> Option<LogError> {
+        lock(&self.state).end.clone()
+    }
+
+    fn call(&self, result: Result<(), LogError>) {
         let mut state = lock(&self.state);
         state.is_asked = false;
+        state.end = state.end.take().or(result.err());
         let waker = state.waker.take();
         drop(state);
         self.called.notify_all();

@@ -121,8 +121,9 @@ impl<S: PartStore> Coordinator<S> {
         let own = part.map(|part| OwnPart { open, part, replies: &[] });
         let voted = Voted::default();
         match decide(io.store, id, own, voted.participants()) {
-            Ok(Decided { local, mut ticket }) => {
-                if let Ok(true) = io.store.is_stored(&mut ticket) {
+            Ok(Decided { local, ticket }) => {
+                // What is not stored yet is asked for behind everything that begins in this turn.
+                if io.store.is_known_stored(&ticket) {
                     return self.outcomes.push_back((id, Outcome::Committed { local, remote: Vec::new() }));
                 }
                 let stage = Stage::Deciding { local, replies: Vec::new(), missing: Vec::new() };

@@ -43,6 +43,9 @@ use super::log_file::list_log_files;
 use super::named_files::NamedFiles;
 use crate::format::{Change, ChangeHistory, EarlierFile, EpochWidth, Manifest, Write};
 
+/// Checkpoints may remove files several times while a plan is made.
+const PLANS_MAX: u32 = 5;
+
 /// Tells the changes of one history from those of every other: they go on as long as each opening keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HistoryId(pub u128);
@@ -85,6 +88,8 @@ pub struct ChangeReader {
     /// Everything in front of it was given.
     place: LogPlace,
     pending: Pending,
+    /// How often which files there are may be found out anew before something more was given.
+    plans_left: u32,
 }
 
 /// The log files of one generation.
@@ -123,12 +128,10 @@ impl ChangeReader {
         if place.epoch() < found.first_epoch {
             return Err(ChangeReadError::Missed { first_epoch: found.first_epoch });
         }
-        let plan =
-            Plan { files: NamedFiles { disk: &*disk, dir, manifest: &manifest }, history: &found, place };
-        let (generation, later) = plan.generations().map_err(ChangeReadError::Files)?;
+        let (generation, later) = plan(&*disk, dir, (&manifest, &found), place)?;
         let pending = Pending::new(options.bytes_max);
         let dir = dir.to_path_buf();
-        Ok(ChangeReader { disk, dir, options, generation, later, place, pending })
+        Ok(ChangeReader { disk, dir, options, generation, later, place, pending, plans_left: PLANS_MAX })
     }
 
     /// Returns the place in front of which everything was given.
@@ -168,7 +171,7 @@ impl ChangeReader {
     }
 
     fn go_on_from(&mut self, place: LogPlace) {
-        self.place = place;
+        (self.place, self.plans_left) = (place, PLANS_MAX);
         self.generation.chains.iter_mut().for_each(|chain| chain.advance(place));
     }
 
@@ -178,20 +181,41 @@ impl ChangeReader {
         let Some(chain) = chains.iter_mut().min_by_key(|chain| chain.reach()) else { return Ok(()) };
         let mut wanted =
             Wanted { from: self.place, tables: self.options.tables.as_ref(), pending: &mut self.pending };
-        let read = chain.read((&*self.disk, place), last, &mut wanted);
-        read.map_err(|error| self.explain(error))
+        match chain.read((&*self.disk, place), last, &mut wanted) {
+            Err(error) => self.plan_anew(error),
+            Ok(()) => Ok(()),
+        }
     }
 
-    /// A file that is missing may have been removed because there are too many.
-    fn explain(&self, error: OpenError) -> ChangeReadError {
-        if matches!(&error, OpenError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
-            && let Ok((_, history)) = manifest_and_history(&*self.disk, &self.dir)
-            && self.place.epoch() < history.first_epoch
-        {
-            return ChangeReadError::Missed { first_epoch: history.first_epoch };
+    /// Finds out anew which files there are, where one that is missing has gone because nobody needs it: everything in it was given, or there were too
+    /// many files.
+    fn plan_anew(&mut self, error: OpenError) -> Result<(), ChangeReadError> {
+        let is_missing =
+            matches!(&error, OpenError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound);
+        if !is_missing || self.plans_left == 0 {
+            return Err(ChangeReadError::Files(error));
         }
-        ChangeReadError::Files(error)
+        let (manifest, history) = manifest_and_history(&*self.disk, &self.dir)?;
+        if self.place.epoch() < history.first_epoch {
+            return Err(ChangeReadError::Missed { first_epoch: history.first_epoch });
+        }
+        let (generation, later) = plan(&*self.disk, &self.dir, (&manifest, &history), self.place)?;
+        (self.generation, self.later) = (generation, later);
+        self.pending = Pending::new(self.options.bytes_max);
+        self.plans_left -= 1;
+        Ok(())
     }
+}
+
+/// Returns the first generation to be read from a place on, and the others.
+fn plan(
+    disk: &dyn Disk,
+    dir: &Path,
+    (manifest, history): (&Manifest, &ChangeHistory),
+    place: LogPlace,
+) -> Result<(GenerationReader, VecDeque<GenerationReader>), ChangeReadError> {
+    let plan = Plan { files: NamedFiles { disk, dir, manifest }, history, place };
+    plan.generations().map_err(ChangeReadError::Files)
 }
 
 impl GenerationReader {
