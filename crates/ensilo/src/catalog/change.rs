@@ -64,7 +64,10 @@ impl<E: Engine> DatabaseShared<E> {
             index.mark_ready(0);
             indexes.push(Arc::new(index));
         }
-        self.change_rows(|tx| self.catalog.system.insert_table(tx, &table, &indexes))?;
+        self.change_rows(|tx| {
+            self.catalog.system.insert_table(tx, &table, &indexes)?;
+            self.note_given(tx, &table)
+        })?;
         table.indexes.publish(indexes, self.engine.epochs());
         Ok(Arc::new(table))
     }
@@ -82,7 +85,11 @@ impl<E: Engine> DatabaseShared<E> {
         self.check_may_change()?;
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
-        self.change_rows(|tx| self.catalog.system.delete_table(tx, &table))?;
+        self.change_rows(|tx| {
+            self.catalog.system.delete_table(tx, &table)?;
+            // As a rule it is noted since the table was made: a drop takes no memory.
+            self.note_given(tx, &table)
+        })?;
         E::reached(Failpoint::TableRowsDeleted);
         self.catalog.remove(&table);
         table.mark_dropped();
@@ -197,6 +204,12 @@ impl<E: Engine> DatabaseShared<E> {
         }
         self.check_may_wait()?;
         worker::check_outside_transactions(self.id())
+    }
+
+    /// Notes that the id of a table was given, where changes of it are kept.
+    fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+        let keeps_changes = self.durable().is_some_and(|durable| durable.keeps_changes);
+        if keeps_changes { self.catalog.system.note_given(tx, table) } else { Ok(()) }
     }
 
     /// Changes the system tables, and waits until that is stored: what nobody could open again must not be acknowledged.

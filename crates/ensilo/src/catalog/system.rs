@@ -4,7 +4,7 @@
 //! | table | key | columns |
 //! |---|---|---|
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created or changed, with those before ([`SchemaHistory`]) |
-//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index; where `table` is 0, `store` is the largest id of a table that was dropped |
+//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index; where `table` is 0, `store` is the largest id of a table whose changes may be kept for the change feed |
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
 //! others; checkpoints hold them twice, because without them no other row can be read.
@@ -22,7 +22,7 @@ use crate::queue::Queues;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
 
-/// Of no table: in `ensilo.indexes` it stands before the largest id of a table that was dropped.
+/// Of no table: in `ensilo.indexes` it stands before the largest id of a table whose changes may be kept.
 pub(super) const NO_TABLE: TableId = TableId(0);
 
 /// See the module's documentation.
@@ -107,9 +107,9 @@ impl<E: Engine> SystemTables<E> {
         DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row_of_index(table, index)?).map(|_| ())
     }
 
-    /// Notes that the id of a table was given, which is dropped: an opening may find nothing else of it, and log files that are kept for the change feed
+    /// Notes that the id of a table was given: when it is dropped, an opening may find nothing else of it, and log files that are kept for the change feed
     /// name it still (G3). There is one note, that of the largest id.
-    fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+    pub(super) fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let (no_table, given) = (Value::from(NO_TABLE.0), Value::from(table.store.id().0));
         let mut before = Vec::new();
@@ -138,8 +138,7 @@ impl<E: Engine> SystemTables<E> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let mut keys = Vec::new();
         indexes.scan().prefix(&[id])?.for_each(tx, |key, _| keys.push(key.to_vec()))?;
-        keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))?;
-        self.note_given(tx, table)
+        keys.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))
     }
 
     /// Deletes the row of an index.
