@@ -12,7 +12,7 @@ use super::patience::Patience;
 use super::queue::{Queue, Stand, Turn, older_waits};
 use super::request::{Outcome, Request};
 use super::site::{Io, Outbox, PART_BYTES_MAX};
-use super::store::{Decided, Failed, OwnPart, PartStore, Participants, Refused, RefusedOf};
+use super::store::{Decided, Failed, OwnPart, PartStore, Refused, RefusedOf};
 use super::unstored::Unstored;
 use super::voted::Voted;
 
@@ -92,9 +92,7 @@ impl<S: PartStore> Coordinator<S> {
             return id;
         }
         let age = Age { since, id };
-        if request.remote.is_empty() {
-            self.run_alone(io, queue, age, request);
-        } else if self.admission.admit() {
+        if request.remote.is_empty() || self.admission.admit() {
             self.start(io, queue, age, request);
         } else {
             self.admission.add(age, request.clone());
@@ -109,38 +107,6 @@ impl<S: PartStore> Coordinator<S> {
         }
     }
 
-    /// Runs a transaction that has no parts elsewhere. As a rule it commits at once with nothing to wait for, and is never among those under way.
-    fn run_alone<B: Outbox>(
-        &mut self,
-        io: &mut Io<'_, S, B>,
-        queue: &mut Queue,
-        age: Age,
-        request: &Request,
-    ) {
-        let (id, open, part) = (age.id, request.open, request.local.as_deref());
-        let own = part.map(|part| OwnPart { open, part, replies: &[] });
-        let voted = Voted::default();
-        match decide(io.store, id, own, voted.participants()) {
-            Ok(Decided { local, ticket }) => {
-                // What is not stored yet is asked for behind everything that begins in this turn.
-                if io.store.is_known_stored(&ticket) {
-                    return self.outcomes.push_back((id, Outcome::Committed { local, remote: Vec::new() }));
-                }
-                let stage = Stage::Deciding { local, replies: Vec::new(), missing: Vec::new() };
-                self.live.insert(id, Coordinated { stage, since: io.now, is_admitted: false });
-                self.unstored.add(ticket, id);
-            }
-            Err(refused) => {
-                let own = Own { open, part: request.local.clone() };
-                let stage = Stage::Voting { age, own, missing: Vec::new(), voted };
-                self.live.insert(id, Coordinated { stage, since: io.now, is_admitted: false });
-                let stand = self.stand_of_refused(io, id, true, refused);
-                self.wait_if_it_waits(io, queue, id, stand);
-            }
-        }
-    }
-
-    /// Starts a transaction with parts elsewhere.
     fn start<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, age: Age, request: &Request) {
         let Age { id, since } = age;
         let has_others = request.remote.len() > 1;
@@ -155,7 +121,8 @@ impl<S: PartStore> Coordinator<S> {
         let missing: Vec<SiteId> = request.remote.iter().map(|(site, _)| *site).collect();
         let own = Own { open: request.open, part: request.local.clone() };
         let stage = Stage::Voting { age, own, missing, voted: Voted::default() };
-        self.live.insert(id, Coordinated { stage, since: io.now, is_admitted: true });
+        let is_admitted = !request.remote.is_empty();
+        self.live.insert(id, Coordinated { stage, since: io.now, is_admitted });
         self.decide_or_wait(io, queue, id);
     }
 
@@ -306,18 +273,7 @@ impl<S: PartStore> Coordinator<S> {
 
     /// Decides if all have voted, or has the transaction wait for what is in the way.
     fn decide_or_wait<B: Outbox>(&mut self, io: &mut Io<'_, S, B>, queue: &mut Queue, id: DistributedId) {
-        let stand = self.decide_if_all_have_voted(io, id, true);
-        self.wait_if_it_waits(io, queue, id, stand);
-    }
-
-    fn wait_if_it_waits<B: Outbox>(
-        &mut self,
-        io: &mut Io<'_, S, B>,
-        queue: &mut Queue,
-        id: DistributedId,
-        stand: Stand,
-    ) {
-        if let Stand::Waits(held) = stand
+        if let Stand::Waits(held) = self.decide_if_all_have_voted(io, id, true)
             && let Some(Coordinated { stage: Stage::Voting { age, .. }, since, .. }) = self.live.get_mut(&id)
         {
             // It waits for this from here on, and no longer for votes.
@@ -340,9 +296,7 @@ impl<S: PartStore> Coordinator<S> {
         if !missing.is_empty() || self.is_paused && !voted.participants().is_empty() {
             return Stand::Stays;
         }
-        let Own { open, part } = own;
-        let own = part.as_deref().map(|part| OwnPart { open: *open, part, replies: &voted.replies });
-        match decide(io.store, id, own, voted.participants()) {
+        match decide(io.store, id, own, voted) {
             Ok(Decided { local, ticket }) => {
                 // All that is left for them was to keep what they have read until here.
                 tell(io, &voted.readers, id, Decision::Commit);
@@ -354,27 +308,14 @@ impl<S: PartStore> Coordinator<S> {
                 self.unstored.add(ticket, id);
                 Stand::Ended
             }
-            Err(refused) => self.stand_of_refused(io, id, is_new, refused),
+            Err(Refused { refusal, .. }) if own.may_wait(&refusal) && (is_new || self.may_wait(id)) => {
+                Stand::Waits(refusal)
+            }
+            Err(Refused { refusal, ticket }) => {
+                self.give_up(io, id, Refused { refusal: refusal.without_waiting(), ticket });
+                Stand::Ended
+            }
         }
-    }
-
-    /// Has a transaction wait, or gives it up, whose own part is refused. `is_new` says that it may wait in any case.
-    fn stand_of_refused<B: Outbox>(
-        &mut self,
-        io: &mut Io<'_, S, B>,
-        id: DistributedId,
-        is_new: bool,
-        Refused { refusal, ticket }: RefusedOf<S>,
-    ) -> Stand {
-        let is_held = match self.live.get(&id) {
-            Some(Coordinated { stage: Stage::Voting { own, .. }, .. }) => own.may_wait(&refusal),
-            _ => false,
-        };
-        if is_held && (is_new || self.may_wait(id)) {
-            return Stand::Waits(refusal);
-        }
-        self.give_up(io, id, Refused { refusal: refusal.without_waiting(), ticket });
-        Stand::Ended
     }
 
     /// Returns whether a transaction may wait for what is prepared here.
@@ -503,14 +444,14 @@ impl<S: PartStore> Coordinator<S> {
 fn decide<S: PartStore>(
     store: &mut S,
     id: DistributedId,
-    own: Option<OwnPart<'_>>,
-    participants: Participants<'_>,
+    Own { open, part }: &Own,
+    voted: &Voted,
 ) -> Result<Decided<S::Ticket>, RefusedOf<S>> {
-    let is_open = own.is_some_and(|own| own.open.is_some());
-    let attempts_max = if is_open { 1 } else { DECISION_ATTEMPTS_MAX };
+    let own = part.as_deref().map(|part| OwnPart { open: *open, part, replies: &voted.replies });
+    let attempts_max = if open.is_some() { 1 } else { DECISION_ATTEMPTS_MAX };
     let mut attempts = 1;
     loop {
-        match store.decide(id, own, participants) {
+        match store.decide(id, own, voted.participants()) {
             Err(Refused { refusal: Refusal { reason: RefusalReason::Conflict, .. }, .. })
                 if attempts < attempts_max =>
             {

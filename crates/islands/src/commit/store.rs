@@ -139,13 +139,7 @@ pub trait PartStore {
     /// Takes the record of a decision away. It may come back with a crash.
     fn forget(&mut self, id: DistributedId);
 
-    /// Returns whether what this ticket names is known to be stored, without asking for anything. It may not know, and say no.
-    fn is_known_stored(&self, ticket: &Self::Ticket) -> bool {
-        let _ = ticket;
-        false
-    }
-
-    /// Returns whether what this ticket names is stored, and asks for it if not.
+    /// Returns whether what this ticket names is stored.
     ///
     /// # Errors
     /// [`Failed`]: it will not be.

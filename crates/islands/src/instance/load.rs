@@ -1,6 +1,6 @@
 //! Transactions that a worker makes itself, for measurements: no other thread takes its processor for them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ pub(super) struct RunningLoad {
     counts_from: Instant,
     /// None begins from here on.
     until: Instant,
-    under_way: HashMap<DistributedId, Made>,
+    under_way: BTreeMap<DistributedId, Made>,
     /// Those that were in conflict, and begin again, by when that is.
     again: BTreeMap<(Instant, DistributedId), Made>,
     report: LoadReport,
@@ -146,7 +146,7 @@ impl RunningLoad {
             width: load.width,
             counts_from,
             until: counts_from.checked_add(load.time.measured)?,
-            under_way: HashMap::new(),
+            under_way: BTreeMap::new(),
             again: BTreeMap::new(),
             report: LoadReport::new(),
             waited_before,

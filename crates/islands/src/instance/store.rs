@@ -455,10 +455,6 @@ impl<P: Program> PartStore for InstanceStore<P> {
         }
     }
 
-    fn is_known_stored(&self, storing: &Storing) -> bool {
-        storing.0.as_ref().is_none_or(|(ticket, _)| ticket.is_stored())
-    }
-
     fn is_stored(&mut self, storing: &mut Storing) -> std::result::Result<bool, Failed> {
         let Some((ticket, asked_in)) = &mut storing.0 else { return Ok(true) };
         if ticket.is_stored() {
