@@ -187,6 +187,18 @@ impl Files {
         self.state.notify_all();
     }
 
+    /// Removes the files that were made ahead and that nobody goes on in any more, when the log is closed: how many files a database has does not depend on
+    /// which thread was faster.
+    pub(crate) fn remove_unused(&self) {
+        let unused: Vec<LogFile> = self.state.lock().next.iter_mut().filter_map(Option::take).collect();
+        for file in unused {
+            let path = file.path.clone();
+            drop(file);
+            // One that stays is empty, and goes with the next opening.
+            let _ = self.disk.remove(&path);
+        }
+    }
+
     /// Returns why the last file that was made is missing or shorter than it should be: the disk was full, or too many files
     /// were open.
     pub(crate) fn shortage(&self) -> Option<LogError> {

@@ -319,7 +319,15 @@ impl Log {
         all.for_each(join);
         drop(threads);
         self.core.end(&LogError::Closed);
-        self.failure().map_or(Ok(()), Err)
+        // Of a log that has failed nothing is touched any more. A thread of the log may be making a file still.
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None if is_inside => Ok(()),
+            None => {
+                self.core.files.remove_unused();
+                Ok(())
+            }
+        }
     }
 
     /// Starts a thread. Its failure is the log's.
