@@ -119,7 +119,8 @@ impl<E: Engine> ChangesRequest<'_, E> {
         });
         let options = ChangeReaderOptions { tables: tables.transpose()?, bytes_max: self.memory_bytes };
         let reader = source.open(position, options)?;
-        let (shared, history) = (Arc::clone(shared), position.history);
+        // What is given from here on was seen in this opening.
+        let ((history, _), shared) = (source.history()?, Arc::clone(shared));
         Ok(Changes { shared, reader, history, tables: HashMap::new(), wake: Arc::default() })
     }
 

@@ -404,6 +404,67 @@ fn who_has_read_everything_goes_on_behind_files_that_have_gone<E: Engine>() {
     assert_eq!(copy, rows(&db, &accounts));
 }
 
+fn files_that_were_kept_go_with_the_history<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let open = |options: Options, log: &str| {
+        let options = options.no_checkpoints().log_directories([log]);
+        options.open_with::<E>(Arc::clone(&disk) as Arc<_>, "/db").unwrap()
+    };
+    let has_kept = || disk.files().iter().any(|(path, _)| path.to_string_lossy().contains("db/a/log-"));
+    for log in ["/db/a", "/db/b"] {
+        let db = open(Options::default().change_feed(1 << 20), log);
+        put(&db, &db.table::<Account>().unwrap(), 1, 5);
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+    }
+    assert!(has_kept(), "{:?}", disk.files());
+    open(Options::default(), "/db/b").close().unwrap();
+    assert!(!has_kept(), "{:?}", disk.files());
+}
+
+fn a_copy_of_the_files_has_no_positions_of_what_the_original_has_done_since<E: Engine>(place: &Path) {
+    std::fs::create_dir(place).unwrap();
+    let (original, copy) = (place.join("original"), place.join("copy"));
+    let open = |place: &Path| {
+        let db = options(1 << 20).open_with::<E>(Arc::new(ensilo::disk::RealDisk), place).unwrap();
+        let accounts = db.table::<Account>().unwrap();
+        (db, accounts)
+    };
+    let (db, accounts) = open(&original);
+    put(&db, &accounts, 1, 5);
+    let before = db.change_position().unwrap();
+    db.close().unwrap();
+    drop((accounts, db));
+    copy_directory(&original, &copy);
+    let (db, accounts) = open(&original);
+    put(&db, &accounts, 2, 5);
+    let since = db.change_position().unwrap();
+    let (db, accounts) = open(&copy);
+    while db.change_position().unwrap().epoch() <= since.epoch() {
+        put(&db, &accounts, 3, 7);
+    }
+    let error = db.changes().after(since).unwrap_err();
+    assert!(matches!(error, Error::ChangesMissed(_)), "{error:?}");
+    let mut found = Copy::new();
+    catch_up(&mut db.changes().after(before).unwrap(), &mut found, &accounts);
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), [3]);
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = {
+            let entry = entry.unwrap();
+            (entry.path(), to.join(entry.file_name()))
+        };
+        if path.is_dir() {
+            copy_directory(&path, &to);
+        } else {
+            std::fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
 fn files_of_the_machine_are_read_too<E: Engine>(place: &Path) {
     let disk = Arc::new(ensilo::disk::RealDisk);
     let db = options(1 << 20).open_with::<E>(disk, place).unwrap();
@@ -417,6 +478,12 @@ fn files_of_the_machine_are_read_too<E: Engine>(place: &Path) {
     assert_eq!(copy, rows(&db, &accounts));
 }
 
+fn in_a_directory(name: &str, test: impl FnOnce(&Path)) {
+    let place = std::env::temp_dir().join(format!("ensilo-changes-{name}-{}", std::process::id()));
+    test(&place);
+    std::fs::remove_dir_all(place).unwrap();
+}
+
 macro_rules! over_every_engine {
     ($($test:ident),*) => {
         over_every_engine! { @engine silo, ensilo::Silo, $($test),* }
@@ -425,6 +492,8 @@ macro_rules! over_every_engine {
     };
     (@engine $name:ident, $engine:ty, $($test:ident),*) => {
         mod $name {
+            use super::in_a_directory;
+
             $(#[test]
             fn $test() {
                 super::$test::<$engine>();
@@ -432,10 +501,13 @@ macro_rules! over_every_engine {
 
             #[test]
             fn files_of_the_machine_are_read_too() {
-                let name = format!("ensilo-changes-{}-{}", stringify!($name), std::process::id());
-                let place = std::env::temp_dir().join(name);
-                super::files_of_the_machine_are_read_too::<$engine>(&place);
-                std::fs::remove_dir_all(place).unwrap();
+                in_a_directory(stringify!($name), super::files_of_the_machine_are_read_too::<$engine>);
+            }
+
+            #[test]
+            fn a_copy_of_the_files_has_no_positions_of_what_the_original_has_done_since() {
+                let test = super::a_copy_of_the_files_has_no_positions_of_what_the_original_has_done_since::<$engine>;
+                in_a_directory(concat!(stringify!($name), "-copy"), test);
             }
         }
     };
@@ -451,5 +523,6 @@ over_every_engine! {
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
     rows_of_before_a_change_of_columns_come_as_they_are_since,
     changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
-    who_has_read_everything_goes_on_behind_files_that_have_gone
+    who_has_read_everything_goes_on_behind_files_that_have_gone,
+    files_that_were_kept_go_with_the_history
 }

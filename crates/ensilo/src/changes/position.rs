@@ -7,16 +7,17 @@ use std::sync::Arc;
 use ensilo_log::{HistoryId, LogPlace};
 
 /// The length of a position as bytes.
-const BYTES: usize = 48;
+const BYTES: usize = 64;
 
 /// A position in the changes of a database: everything in front of it was given to the one who has it.
 ///
 /// It is stored as [bytes](Self::to_bytes), with what the consumer has made of the changes, and best in the same transaction.
 /// It stays good when the database is opened again, as long as each opening has
 /// [`Options::change_feed`](crate::Options::change_feed). A restored backup, a repair or an opening without that option begins a new
-/// history, in which older positions mean nothing: [`Error::ChangesMissed`](crate::Error::ChangesMissed) says so.
+/// history, in which older positions mean nothing, and a copy of the files does not have what the original did since:
+/// [`Error::ChangesMissed`](crate::Error::ChangesMissed) says so.
 ///
-/// Positions of one history can be compared; those of different ones are neither smaller nor larger.
+/// Positions that were taken in one opening of a database can be compared; others are neither smaller nor larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChangePosition {
     pub(super) history: HistoryId,
@@ -29,12 +30,13 @@ impl ChangePosition {
     pub fn to_bytes(self) -> [u8; BYTES] {
         let LogPlace { tid, logger, sequence, offset, index } = self.place;
         let mut bytes = [0; BYTES];
-        bytes[..16].copy_from_slice(&self.history.0.to_le_bytes());
-        bytes[16..24].copy_from_slice(&tid.to_le_bytes());
-        bytes[24..28].copy_from_slice(&logger.to_le_bytes());
-        bytes[28..36].copy_from_slice(&sequence.to_le_bytes());
-        bytes[36..44].copy_from_slice(&offset.to_le_bytes());
-        bytes[44..].copy_from_slice(&index.to_le_bytes());
+        bytes[..16].copy_from_slice(&self.history.begun_by.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.history.seen_by.to_le_bytes());
+        bytes[32..40].copy_from_slice(&tid.to_le_bytes());
+        bytes[40..44].copy_from_slice(&logger.to_le_bytes());
+        bytes[44..52].copy_from_slice(&sequence.to_le_bytes());
+        bytes[52..60].copy_from_slice(&offset.to_le_bytes());
+        bytes[60..].copy_from_slice(&index.to_le_bytes());
         bytes
     }
 
@@ -46,13 +48,13 @@ impl ChangePosition {
             bytes[from..to].iter().rev().fold(0_u128, |number, &byte| number << 8 | u128::from(byte))
         };
         Some(ChangePosition {
-            history: HistoryId(number(0, 16)),
+            history: HistoryId { begun_by: number(0, 16), seen_by: number(16, 32) },
             place: LogPlace {
-                tid: u64::try_from(number(16, 24)).ok()?,
-                logger: u32::try_from(number(24, 28)).ok()?,
-                sequence: u64::try_from(number(28, 36)).ok()?,
-                offset: u64::try_from(number(36, 44)).ok()?,
-                index: u32::try_from(number(44, 48)).ok()?,
+                tid: u64::try_from(number(32, 40)).ok()?,
+                logger: u32::try_from(number(40, 44)).ok()?,
+                sequence: u64::try_from(number(44, 52)).ok()?,
+                offset: u64::try_from(number(52, 60)).ok()?,
+                index: u32::try_from(number(60, 64)).ok()?,
             },
         })
     }
@@ -119,12 +121,14 @@ mod tests {
     #[test]
     fn positions_come_back_from_bytes_and_are_compared_within_a_history() {
         let place = LogPlace { tid: 7 << 20, logger: 3, sequence: 9, offset: 1 << 40, index: 5 };
-        let position = ChangePosition { history: HistoryId(1 << 100 | 1), place };
+        let position =
+            ChangePosition { history: HistoryId { begun_by: 1 << 100 | 1, seen_by: 5 << 90 }, place };
         assert_eq!(ChangePosition::from_bytes(&position.to_bytes()), Some(position));
         assert_eq!(ChangePosition::from_bytes(&position.to_bytes()[1..]), None);
         let later = ChangePosition { place: LogPlace { index: 6, ..place }, ..position };
         assert!(position < later);
-        let other = ChangePosition { history: HistoryId(2), ..later };
+        let history = HistoryId { seen_by: 2, ..position.history };
+        let other = ChangePosition { history, ..later };
         assert_eq!(position.partial_cmp(&other), None);
     }
 }

@@ -4,7 +4,9 @@
 //! # Layout
 //! ```text
 //! changes := magic "ENSILOCH" | format u32 | crc u32 | bytes u64 | body
-//! body    := database 16 bytes | history 16 bytes | list of opening 16 bytes | first epoch | list of kept file
+//! body    := database 16 bytes | history 16 bytes | list of opening 16 bytes | list of ended | first epoch
+//!            | list of kept file
+//! ended   := opening 16 bytes | last epoch
 //! kept    := text directory | text name | valid bytes, 0 for "up to the seal" | durable epoch | opening 16 bytes
 //!            | largest epoch | bytes
 //! ```
@@ -37,6 +39,9 @@ pub(crate) struct ChangeHistory {
     pub(crate) history: OpeningId,
     /// The openings whose manifests this goes with: the current one, and the one before while that is replaced.
     pub(crate) openings: Vec<OpeningId>,
+    /// The earlier openings of this history, as far as positions of theirs may be good still, with the last epoch of each that counts. A position of
+    /// another opening, or a later one, is of a past that this database does not have: of a copy of its files, or of epochs that were given up.
+    pub(crate) ended: Vec<(OpeningId, Epoch)>,
     /// Every entry of this epoch and of later ones that counts is in the files that are kept, or that the manifest
     /// names, and is a put or a deletion.
     pub(crate) first_epoch: Epoch,
@@ -61,6 +66,10 @@ impl ChangeHistory {
         body.raw(&self.database.0.to_le_bytes());
         body.raw(&self.history.0.to_le_bytes());
         body.list(&self.openings, |body, opening| body.raw(&opening.0.to_le_bytes()));
+        body.list(&self.ended, |body, (opening, last)| {
+            body.raw(&opening.0.to_le_bytes());
+            body.numbers(&[last.get()]);
+        });
         body.numbers(&[self.first_epoch.get()]);
         body.list(&self.kept, |body, KeptFile { file, largest_epoch, bytes }| {
             body.text(&file.directory);
@@ -84,6 +93,7 @@ fn decode_body(mut decoder: Decoder<'_>) -> Result<ChangeHistory, Malformed> {
         database: DatabaseId(u128::from_le_bytes(decoder.array()?)),
         history: opening(&mut decoder)?,
         openings: list(&mut decoder, opening)?,
+        ended: list(&mut decoder, |decoder| Ok((opening(decoder)?, epoch(decoder)?)))?,
         first_epoch: epoch(&mut decoder)?,
         kept: list(&mut decoder, |decoder| {
             let file = EarlierFile {
@@ -137,6 +147,7 @@ mod tests {
         fn histories_come_back_and_damage_is_found(
             ids: (u128, u128),
             openings in vec(any::<u128>(), 0..3),
+            ended in vec((any::<u128>(), epochs()), 0..3),
             first_epoch in epochs(),
             kept in vec(kept(), 0..4),
             bit: prop::sample::Index,
@@ -145,6 +156,7 @@ mod tests {
                 database: DatabaseId(ids.0),
                 history: OpeningId(ids.1),
                 openings: openings.into_iter().map(OpeningId).collect(),
+                ended: ended.into_iter().map(|(opening, last)| (OpeningId(opening), last)).collect(),
                 first_epoch,
                 kept,
             };

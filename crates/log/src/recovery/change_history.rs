@@ -5,8 +5,9 @@
 //! # Crash
 //! `CHANGES` is replaced before the manifest that drops log files, and before a manifest of another opening. So with
 //! either manifest all files from its first epoch on are named, by one of the two or by both. An opening that keeps no
-//! changes removes it before anything else.
+//! changes removes it before its manifest is in place.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ensilo_disk::Disk;
@@ -43,6 +44,12 @@ impl NamedFiles<'_> {
     }
 }
 
+/// Returns the directories with files that are kept for readers of changes, as manifests spell them.
+pub(super) fn kept_directories(history: Option<&ChangeHistory>) -> BTreeSet<String> {
+    let kept = history.into_iter().flat_map(|history| &history.kept);
+    kept.map(|kept| kept.file.directory.clone()).collect()
+}
+
 /// Puts a history of changes in the place of the one before. When this returns, it is there after any crash.
 pub(super) fn put_history(disk: &dyn Disk, dir: &Path, history: &ChangeHistory) -> Result<(), OpenError> {
     let new = dir.join(CHANGES_NEW);
@@ -53,7 +60,7 @@ pub(super) fn put_history(disk: &dyn Disk, dir: &Path, history: &ChangeHistory) 
 }
 
 /// Ends the history of changes, if there is one: no crash brings it back.
-pub(super) fn remove_history(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+fn remove_history(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(CHANGES);
     if !exists(disk, &path)? {
         return Ok(());
@@ -69,6 +76,7 @@ impl KeptChanges {
             database: manifest.database,
             history: manifest.opening,
             openings: vec![manifest.opening],
+            ended: Vec::new(),
             first_epoch: manifest.first_epoch,
             kept: Vec::new(),
         };
@@ -76,19 +84,23 @@ impl KeptChanges {
     }
 
     /// Puts the history in place that goes with the manifest of the next opening, before that: the one that was there goes
-    /// on, or another one begins.
+    /// on, or another one begins; without a bound of bytes it ends.
     pub(super) fn put_next(
         history: Option<ChangeHistory>,
         (before, next): (&NamedFiles<'_>, &Manifest),
         files: Vec<KeptFile>,
-        bytes_max: u64,
-    ) -> Result<KeptChanges, OpenError> {
+        bytes_max: Option<u64>,
+    ) -> Result<Option<KeptChanges>, OpenError> {
+        let Some(bytes_max) = bytes_max else {
+            remove_history(before.disk, before.dir)?;
+            return Ok(None);
+        };
         let changes = match history {
             Some(history) => KeptChanges::continued(history, before.manifest, next, files, bytes_max),
             None => KeptChanges::begin(next, bytes_max),
         };
         put_history(before.disk, before.dir, &changes.history)?;
-        Ok(changes)
+        Ok(Some(changes))
     }
 
     /// Returns this history as the opening of `next` goes on with it, which needs none of the log `files` of before
@@ -102,6 +114,9 @@ impl KeptChanges {
     ) -> KeptChanges {
         let mut kept = KeptChanges { history, bytes_max };
         kept.history.openings = vec![before.opening, next.opening];
+        // An opening that was interrupted may have noted it.
+        kept.history.ended.retain(|(opening, _)| *opening != before.opening);
+        kept.history.ended.push((before.opening, next.durable_epoch));
         kept.keep(files, next);
         kept
     }
@@ -134,7 +149,7 @@ impl KeptChanges {
 
     /// Keeps these files too, as far as there is room: those with the latest epochs.
     fn keep(&mut self, files: Vec<KeptFile>, next: &Manifest) {
-        let ChangeHistory { kept, first_epoch, .. } = &mut self.history;
+        let ChangeHistory { kept, ended, first_epoch, .. } = &mut self.history;
         for file in files {
             let is_same = |other: &KeptFile| other.file.name.is_same_file(file.file.name);
             if !kept.iter().any(is_same) {
@@ -150,6 +165,8 @@ impl KeptChanges {
             *first_epoch = (*first_epoch).max(Epoch::new(dropped.largest_epoch.get() + 1));
         }
         kept.retain(|file| file.largest_epoch >= *first_epoch);
+        // The position behind all of an opening is good as long as nothing behind it has gone.
+        ended.retain(|(_, last)| last.get() + 1 >= first_epoch.get());
     }
 }
 

@@ -41,14 +41,19 @@ use super::directory::manifest_of;
 use super::error::OpenError;
 use super::log_file::list_log_files;
 use super::named_files::NamedFiles;
-use crate::format::{Change, ChangeHistory, EarlierFile, EpochWidth, Manifest, Write};
+use crate::format::{Change, ChangeHistory, EarlierFile, EpochWidth, Manifest, OpeningId, Write};
 
 /// Checkpoints may remove files several times while a plan is made.
 const PLANS_MAX: u32 = 5;
 
 /// Tells the changes of one history from those of every other: they go on as long as each opening keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HistoryId(pub u128);
+pub struct HistoryId {
+    /// The opening that has begun it.
+    pub begun_by: u128,
+    /// The opening that it was seen in: copies of a database have the beginning in common.
+    pub seen_by: u128,
+}
 
 /// What a reader gives, and how much it holds.
 #[derive(Debug, Clone, Default)]
@@ -106,8 +111,9 @@ struct GenerationReader {
 /// # Errors
 /// [`ChangeReadError::NotKept`], [`ChangeReadError::Files`].
 pub fn change_history(disk: &dyn Disk, dir: &Path) -> Result<(HistoryId, Epoch), ChangeReadError> {
-    let (_, history) = manifest_and_history(disk, dir)?;
-    Ok((HistoryId(history.history.0), history.first_epoch))
+    let (manifest, history) = manifest_and_history(disk, dir)?;
+    let id = HistoryId { begun_by: history.history.0, seen_by: manifest.opening.0 };
+    Ok((id, history.first_epoch))
 }
 
 impl ChangeReader {
@@ -122,7 +128,7 @@ impl ChangeReader {
         options: ChangeReaderOptions,
     ) -> Result<ChangeReader, ChangeReadError> {
         let (manifest, found) = manifest_and_history(&*disk, dir)?;
-        if HistoryId(found.history.0) != history {
+        if !has_place(&manifest, &found, (history, place)) {
             return Err(ChangeReadError::OtherHistory);
         }
         if place.epoch() < found.first_epoch {
@@ -205,6 +211,13 @@ impl ChangeReader {
         self.plans_left -= 1;
         Ok(())
     }
+}
+
+/// Returns whether a place that was seen in some opening is one of this history: whether that opening was one of this database, and counts so far.
+fn has_place(manifest: &Manifest, found: &ChangeHistory, (id, place): (HistoryId, LogPlace)) -> bool {
+    let counts =
+        |(opening, last): &(OpeningId, Epoch)| opening.0 == id.seen_by && place <= LogPlace::after(*last);
+    id.begun_by == found.history.0 && (id.seen_by == manifest.opening.0 || found.ended.iter().any(counts))
 }
 
 /// Returns the first generation to be read from a place on, and the others.

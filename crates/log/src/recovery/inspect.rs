@@ -12,8 +12,8 @@
 //! 5. see whether the database may log to the directories that are asked for, and make those that are
 //!    missing; bring the copy of the manifest up to it, remove what interrupted openings and checkpoints
 //!    left, and bring the `OWNER` files up to the manifest;
-//! 6. make the log files of the new generation, say which files are kept for readers of changes if the opening keeps
-//!    any ([`super::change_history`]), install the manifest that names them, copy it, claim the log directories, and
+//! 6. say which files are kept for readers of changes, if the opening keeps any ([`super::change_history`]), make the
+//!    log files of the new generation, install the manifest that names them, copy it, claim the log directories, and
 //!    remove what is not needed any more.
 //!
 //! What cannot be removed in steps 5 and 6 because the system fails does no harm, and is tried again by the
@@ -26,6 +26,7 @@
 //! ([`super::created_paths`]): all that can be refused is looked at before the first step that changes a
 //! file.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
-use super::change_history::{KeptChanges, remove_history};
+use super::change_history::{KeptChanges, kept_directories};
 use super::checkpoint_blocks::CheckpointBlocks;
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
@@ -338,7 +339,7 @@ impl Found {
         let installed = self.generation_after(options, last_epoch)?;
         installed.files().claim()?;
         installed.remove_leftovers(known.as_ref());
-        let Installed { directory, manifest, generation, changes } = installed;
+        let Installed { directory, manifest, generation, changes, .. } = installed;
         let files = DatabaseFiles::new(directory, manifest, generation.sealed.clone(), changes);
         Ok((generation, files))
     }
@@ -367,9 +368,6 @@ impl Found {
         let requested = RequestedDirectories::of(known, &options.directories)?;
         let in_the_way = requested.check(locks, database.is_none())?;
         requested.create(locks)?;
-        if changes_bytes_max.is_none() {
-            remove_history(disk, dir)?;
-        }
         in_the_way.iter().try_for_each(|path| remove_if_there(disk, path))?;
         let earlier = match &database {
             None => {
@@ -397,18 +395,17 @@ impl Found {
             earlier,
             ..without_copies(&before, &lost_copies)
         };
-        let generation = requested.create_files(locks, &manifest, options)?;
+        let history = known.change_history()?;
+        let kept_in = kept_directories(history.as_ref());
+        if changes_bytes_max.is_some() && history.is_none() {
+            locks.created().file(dir.join(CHANGES));
+        }
         let files =
-            || database.as_ref().map(|(_, survey)| survey.files_with_changes(&before, last_epoch, names));
-        let changes = changes_bytes_max
-            .map(|bytes_max| {
-                let history = known.change_history()?;
-                if history.is_none() {
-                    locks.created().file(dir.join(CHANGES));
-                }
-                KeptChanges::put_next(history, (&known, &manifest), files().unwrap_or_default(), bytes_max)
-            })
-            .transpose()?;
+            database.iter().flat_map(|(_, survey)| survey.files_with_changes(&before, last_epoch, names));
+        // Before the log files, which may take all the room that is left.
+        let changes =
+            KeptChanges::put_next(history, (&known, &manifest), files.collect(), changes_bytes_max)?;
+        let generation = requested.create_files(locks, &manifest, options)?;
         let renamed = rename(disk, dir, MANIFEST_NEW, MANIFEST);
         // A rename that is said to have failed may have been done all the same: then the manifest names what
         // was made.
@@ -420,7 +417,7 @@ impl Found {
         sync_dir(disk, dir)?;
         // Before the claim: the copy fits what owns the log directories before it and after it.
         NamedFiles { disk, dir, manifest: &manifest }.keep_copy();
-        Ok(Installed { directory, manifest, generation, changes })
+        Ok(Installed { directory, manifest, generation, changes, kept_in })
     }
 }
 
@@ -430,6 +427,8 @@ pub(super) struct Installed {
     manifest: Manifest,
     generation: NewGeneration,
     changes: Option<KeptChanges>,
+    /// The directories with log files that were kept for readers of changes.
+    kept_in: BTreeSet<String>,
 }
 
 impl Installed {
@@ -440,7 +439,9 @@ impl Installed {
 
     /// Removes what is not needed any more of what the manifest before named.
     pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) {
-        self.files().remove_leftovers(before.map(Manifest::log_directories).unwrap_or_default());
+        let directories = before.map(Manifest::log_directories).unwrap_or_default();
+        let kept_in = self.kept_in.iter().map(|directory| &**directory);
+        self.files().remove_leftovers(directories.into_iter().chain(kept_in).collect::<BTreeSet<_>>());
     }
 }
 

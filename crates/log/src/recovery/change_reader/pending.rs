@@ -68,7 +68,9 @@ impl Pending {
     /// Takes a change. The last ones go if there is no room, but for one.
     pub(super) fn insert(&mut self, place: LogPlace, change: LoggedChange) {
         self.bytes += change.bytes();
-        self.changes.insert(place, change);
+        // One that is read again behind an error takes its own place.
+        let before = self.changes.insert(place, change);
+        self.bytes -= before.as_ref().map_or(0, LoggedChange::bytes);
         while self.bytes > self.bytes_max
             && self.changes.len() > 1
             && let Some((last, change)) = self.changes.pop_last()
