@@ -94,6 +94,19 @@ fn rows_of_all_versions_come_back() {
     }
 }
 
+/// Waits until the log writes nothing by itself: one file is written, and the next one is made.
+fn wait_until_files_are_made(disk: &SimulatedDisk) {
+    let are_made = || {
+        let files = disk.files();
+        files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "open")).count() == 2
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !are_made() {
+        assert!(Instant::now() < deadline, "{:?}", disk.files());
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_power_failure_leaves_a_table_as_before_or_changed() {
     let (mut as_before, mut changed, mut failed) = (0, 0, 0);
@@ -103,6 +116,7 @@ fn a_power_failure_leaves_a_table_as_before_or_changed() {
         if life % 2 == 0 {
             db.checkpoint().unwrap();
         }
+        wait_until_files_are_made(&disk);
         // The n-th write or sync fails, or none does. Then the power does, and what was not synced may be lost.
         let number = life / 3 % 10;
         disk.set_faults(Faults {
