@@ -381,7 +381,7 @@ fn changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later<E: Engine>
     db.transact(|tx| others.insert(tx, &Other { id: 4 })).unwrap();
     let mut found = Vec::new();
     while let Some(batch) = changes.try_next().unwrap() {
-        found.extend(batch.into_iter().filter_map(|change| change.of(&others).unwrap()));
+        found.extend(batch.changes().iter().filter_map(|change| change.of(&others).unwrap()));
     }
     assert_eq!(found, [RowChange::Stored(4, Other { id: 4 })]);
 }

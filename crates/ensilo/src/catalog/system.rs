@@ -4,7 +4,10 @@
 //! | table | key | columns |
 //! |---|---|---|
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created or changed, with those before ([`SchemaHistory`]) |
-//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index; where `table` is 0, `store` is the largest id of a table whose changes may be kept for the change feed |
+//! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
+//!
+//! A row of `ensilo.indexes` whose `table` is 0 is none of an index: its `store` is the largest id of a table whose changes may be kept for the
+//! change feed.
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
 //! others; checkpoints hold them twice, because without them no other row can be read.
@@ -107,8 +110,8 @@ impl<E: Engine> SystemTables<E> {
         DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row_of_index(table, index)?).map(|_| ())
     }
 
-    /// Notes that the id of a table was given: when it is dropped, an opening may find nothing else of it, and log files that are kept for the change feed
-    /// name it still (G3). There is one note, that of the largest id.
+    /// Notes that the id of a table was given (G3). When the table is dropped an opening may find nothing else of it, while log files that are
+    /// kept for the change feed name it still. There is one note, that of the largest id.
     pub(super) fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let (no_table, given) = (Value::from(NO_TABLE.0), Value::from(table.store.id().0));

@@ -187,8 +187,8 @@ impl Files {
         self.state.notify_all();
     }
 
-    /// Removes the files that were made ahead and that nobody goes on in any more, when the log is closed: how many files a database has does not depend on
-    /// which thread was faster.
+    /// Removes the files that were made ahead and that nobody goes on in any more. The log is closed, and its threads have ended: so how many
+    /// files it leaves does not depend on which of them was faster.
     pub(crate) fn remove_unused(&self) {
         let unused: Vec<LogFile> = self.state.lock().next.iter_mut().filter_map(Option::take).collect();
         for file in unused {

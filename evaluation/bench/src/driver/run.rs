@@ -50,7 +50,8 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns how many bytes of memory rows and indexes may take, roughly, where so many are loaded, and so much of what the workers do adds rows, of 1.
+    /// Returns how many bytes of memory rows and indexes may take, roughly, where so many are loaded; `adding_share` is how much of what the
+    /// workers do adds rows, of 1.
     pub fn memory_bytes(&self, loaded_bytes: u64, adding_share: f64) -> u64 {
         /// What a worker adds in a second if it does nothing else, and what it needs to begin with.
         const ADDED_BYTES: f64 = 128.0 * MIB;
