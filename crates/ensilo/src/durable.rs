@@ -94,6 +94,9 @@ impl Durable {
         let stored = panics.catch(|| self.log.close().map_err(Error::from_log));
         let is_noted = panics.is_none() && matches!(stored, Some(Ok(())));
         let noted = is_noted.then(|| panics.catch(|| self.checkpointer.note_durable(&self.log))).flatten();
+        if matches!(noted, Some(Ok(()))) {
+            panics.catch(|| self.checkpointer.remove_unused_files(&self.log));
+        }
         // Under the lock of the directory, which ends with the files.
         panics.catch(|| engine.remove_cold_files());
         panics.catch(|| self.checkpointer.release_files());

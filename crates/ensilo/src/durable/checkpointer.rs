@@ -353,6 +353,13 @@ impl Checkpointer {
         self.is_overdue.load(Ordering::Relaxed)
     }
 
+    /// Removes the log files that were made ahead for nothing.
+    pub(super) fn remove_unused_files(&self, log: &Log) {
+        if let Some(files) = self.lock_files().as_mut() {
+            files.remove_unused(&log.take_unused_files());
+        }
+    }
+
     /// Writes into the manifest how far everything is stored.
     ///
     /// # Errors

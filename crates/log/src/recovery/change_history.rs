@@ -4,10 +4,9 @@
 //!
 //! # Crash
 //! `CHANGES` is replaced before the manifest that drops log files, and before a manifest of another opening. So with
-//! either manifest all files from its first epoch on are named, by one of the two or by both. An opening that keeps no
-//! changes removes it before its manifest is in place.
+//! either manifest all files from its first epoch on are named, by one of the two or by both. With the manifest of an
+//! opening that keeps no changes it does not count, and is removed.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use ensilo_disk::Disk;
@@ -44,12 +43,6 @@ impl NamedFiles<'_> {
     }
 }
 
-/// Returns the directories with files that are kept for readers of changes, as manifests spell them.
-pub(super) fn kept_directories(history: Option<&ChangeHistory>) -> BTreeSet<String> {
-    let kept = history.into_iter().flat_map(|history| &history.kept);
-    kept.map(|kept| kept.file.directory.clone()).collect()
-}
-
 /// Puts a history of changes in the place of the one before. When this returns, it is there after any crash.
 pub(super) fn put_history(disk: &dyn Disk, dir: &Path, history: &ChangeHistory) -> Result<(), OpenError> {
     let new = dir.join(CHANGES_NEW);
@@ -60,7 +53,7 @@ pub(super) fn put_history(disk: &dyn Disk, dir: &Path, history: &ChangeHistory) 
 }
 
 /// Ends the history of changes, if there is one: no crash brings it back.
-fn remove_history(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
+pub(super) fn remove_history(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(CHANGES);
     if !exists(disk, &path)? {
         return Ok(());
@@ -84,23 +77,19 @@ impl KeptChanges {
     }
 
     /// Puts the history in place that goes with the manifest of the next opening, before that: the one that was there goes
-    /// on, or another one begins; without a bound of bytes it ends.
+    /// on, or another one begins.
     pub(super) fn put_next(
         history: Option<ChangeHistory>,
         (before, next): (&NamedFiles<'_>, &Manifest),
         files: Vec<KeptFile>,
-        bytes_max: Option<u64>,
-    ) -> Result<Option<KeptChanges>, OpenError> {
-        let Some(bytes_max) = bytes_max else {
-            remove_history(before.disk, before.dir)?;
-            return Ok(None);
-        };
+        bytes_max: u64,
+    ) -> Result<KeptChanges, OpenError> {
         let changes = match history {
             Some(history) => KeptChanges::continued(history, before.manifest, next, files, bytes_max),
             None => KeptChanges::begin(next, bytes_max),
         };
         put_history(before.disk, before.dir, &changes.history)?;
-        Ok(Some(changes))
+        Ok(changes)
     }
 
     /// Returns this history as the opening of `next` goes on with it, which needs none of the log `files` of before
@@ -116,7 +105,9 @@ impl KeptChanges {
         kept.history.openings = vec![before.opening, next.opening];
         // An opening that was interrupted may have noted it.
         kept.history.ended.retain(|(opening, _)| *opening != before.opening);
-        kept.history.ended.push((before.opening, next.durable_epoch));
+        // What lies between the last epoch that counts and the opening's first one is void: a position there is behind everything.
+        let before_first = Epoch::new(before.first_epoch.get().saturating_sub(1));
+        kept.history.ended.push((before.opening, next.durable_epoch.max(before_first)));
         kept.keep(files, next);
         kept
     }

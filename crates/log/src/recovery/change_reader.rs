@@ -128,11 +128,11 @@ impl ChangeReader {
         options: ChangeReaderOptions,
     ) -> Result<ChangeReader, ChangeReadError> {
         let (manifest, found) = manifest_and_history(&*disk, dir)?;
+        if history.begun_by == found.history.0 && place.epoch() < found.first_epoch {
+            return Err(ChangeReadError::Missed { first_epoch: found.first_epoch });
+        }
         if !has_place(&manifest, &found, (history, place)) {
             return Err(ChangeReadError::OtherHistory);
-        }
-        if place.epoch() < found.first_epoch {
-            return Err(ChangeReadError::Missed { first_epoch: found.first_epoch });
         }
         let (generation, later) = plan(&*disk, dir, (&manifest, &found), place)?;
         let pending = Pending::new(options.bytes_max);
@@ -199,6 +199,7 @@ impl ChangeReader {
         let is_missing =
             matches!(&error, OpenError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound);
         if !is_missing || self.plans_left == 0 {
+            self.plans_left = PLANS_MAX;
             return Err(ChangeReadError::Files(error));
         }
         let (manifest, history) = manifest_and_history(&*self.disk, &self.dir)?;
@@ -332,8 +333,8 @@ impl Plan<'_> {
         Ok(GenerationReader { place, last_epoch: None, chains })
     }
 
-    /// Returns the first file of a logger, from this one on, that may have something behind the place. The names of
-    /// sealed files were given by this process.
+    /// Returns the file of a logger, from this one on, in front of the first one that may have something behind the place: the mark that it ends with
+    /// says how far the logger came, and the file that is written may not have one yet. The names of sealed files were given by this process.
     fn first_unread(&self, directory: &str, logger: u32, first: u64) -> Result<u64, OpenError> {
         let NamedFiles { disk, dir, manifest } = self.files;
         let names = list_log_files(disk, &dir.join(directory))?;
@@ -342,7 +343,7 @@ impl Plan<'_> {
             .filter_map(|name| Some((name.sequence, name.largest_epoch(EpochWidth::default())?)))
             .collect();
         let is_given = |sequence: &u64| sealed.get(sequence).is_some_and(|&last| last < self.place.epoch());
-        Ok((first..).find(|sequence| !is_given(sequence)).unwrap_or(first))
+        Ok((first..).take_while(is_given).last().unwrap_or(first))
     }
 
     fn chain_place(&self, generation: u64) -> ChainPlace {

@@ -26,7 +26,7 @@ use super::named_files::NamedFiles;
 use super::own_manifest::{OwnManifest, check_on_disk};
 use super::sealed_files::SealedFiles;
 use super::unread_list::UnreadList;
-use crate::format::{CheckpointEntry, KeptFile, LogFileName, Manifest};
+use crate::format::{CheckpointEntry, LogFileName, Manifest};
 
 /// The files of an open database. Dropping this lets others open it.
 #[derive(Debug)]
@@ -162,25 +162,20 @@ impl DatabaseFiles {
         sync_dir(disk, dir)?;
         self.check_own()?;
         let manifest = self.manifest_with(&entry, durable_epoch);
-        let kept_before = self.keep_changes(&manifest)?;
+        self.keep_changes(&manifest)?;
         let before = self.manifest.replace(manifest)?;
         self.files().keep_copy();
-        let log_directories = before.iter().flat_map(Manifest::log_directories);
-        let log_directories: BTreeSet<&str> =
-            log_directories.chain(kept_before.iter().map(|kept| &*kept.file.directory)).collect();
+        let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
         let removed = self.files().remove_leftovers(log_directories);
         Ok(InstalledCheckpoint { entry, removed })
     }
 
-    /// Says which log files are kept for readers of changes once this manifest is in place. Returns those that were
-    /// kept before.
-    fn keep_changes(&mut self, next: &Manifest) -> Result<Vec<KeptFile>, OpenError> {
+    /// Says which log files are kept for readers of changes once this manifest is in place.
+    fn keep_changes(&mut self, next: &Manifest) -> Result<(), OpenError> {
         let before = self.manifest.current();
-        let Some(changes) = &mut self.changes else { return Ok(Vec::new()) };
-        let kept_before = changes.history.kept.clone();
+        let Some(changes) = &mut self.changes else { return Ok(()) };
         changes.follow(&before, next, &self.sealed);
-        put_history(before.disk, before.dir, &changes.history)?;
-        Ok(kept_before)
+        put_history(before.disk, before.dir, &changes.history)
     }
 
     /// Writes into the manifest that everything up to `durable_epoch`, the log's, is stored: by that an older
@@ -198,6 +193,16 @@ impl DatabaseFiles {
         self.check_own()?;
         let manifest = Manifest { durable_epoch, ..self.manifest().clone() };
         self.manifest.replace(manifest).map(drop)
+    }
+
+    /// Removes log files that were made ahead for nothing: how many files a closed database has does not depend on which thread was faster. Where
+    /// the files are not this opening's any more nothing is removed. One that stays is empty, and goes with the next opening.
+    pub fn remove_unused(&mut self, unused: &[PathBuf]) {
+        if !unused.is_empty() && self.check_own().is_ok() {
+            for path in unused {
+                let _ = self.disk().remove(path);
+            }
+        }
     }
 
     /// Checks whether the manifest and the log directories are still this opening's.

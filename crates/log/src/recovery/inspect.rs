@@ -26,7 +26,6 @@
 //! ([`super::created_paths`]): all that can be refused is looked at before the first step that changes a
 //! file.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +34,7 @@ use ensilo_disk::Disk;
 use ensilo_epoch::Epoch;
 
 use super::chain::{Chain, Depth};
-use super::change_history::{KeptChanges, kept_directories};
+use super::change_history::{KeptChanges, remove_history};
 use super::checkpoint_blocks::CheckpointBlocks;
 use super::corruption::worst_of;
 use super::created_paths::CreatedPaths;
@@ -44,7 +43,7 @@ use super::directory::{check_before_lock, check_is_database, check_new};
 use super::directory_locks::{DirectoryLocks, LockMode, LockedDirectory, again_if_vanished};
 use super::error::OpenError;
 use super::file_access::{remove_if_there, rename, sync_dir};
-use super::file_names::{CHANGES, MANIFEST, MANIFEST_NEW};
+use super::file_names::{CHANGES, CHANGES_NEW, MANIFEST, MANIFEST_NEW};
 use super::forgiving::ForgivingDisk;
 use super::generation::{GenerationOptions, NewGeneration};
 use super::manifest_file::read_manifest;
@@ -339,7 +338,7 @@ impl Found {
         let installed = self.generation_after(options, last_epoch)?;
         installed.files().claim()?;
         installed.remove_leftovers(known.as_ref());
-        let Installed { directory, manifest, generation, changes, .. } = installed;
+        let Installed { directory, manifest, generation, changes } = installed;
         let files = DatabaseFiles::new(directory, manifest, generation.sealed.clone(), changes);
         Ok((generation, files))
     }
@@ -396,15 +395,16 @@ impl Found {
             ..without_copies(&before, &lost_copies)
         };
         let history = known.change_history()?;
-        let kept_in = kept_directories(history.as_ref());
+        locks.created().file(dir.join(CHANGES_NEW));
         if changes_bytes_max.is_some() && history.is_none() {
             locks.created().file(dir.join(CHANGES));
         }
         let files =
             database.iter().flat_map(|(_, survey)| survey.files_with_changes(&before, last_epoch, names));
         // Before the log files, which may take all the room that is left.
-        let changes =
-            KeptChanges::put_next(history, (&known, &manifest), files.collect(), changes_bytes_max)?;
+        let changes = changes_bytes_max
+            .map(|bytes_max| KeptChanges::put_next(history, (&known, &manifest), files.collect(), bytes_max))
+            .transpose()?;
         let generation = requested.create_files(locks, &manifest, options)?;
         let renamed = rename(disk, dir, MANIFEST_NEW, MANIFEST);
         // A rename that is said to have failed may have been done all the same: then the manifest names what
@@ -415,9 +415,13 @@ impl Found {
         }
         renamed?;
         sync_dir(disk, dir)?;
+        if changes.is_none() {
+            // It does not count with this manifest.
+            let _ = remove_history(disk, dir);
+        }
         // Before the claim: the copy fits what owns the log directories before it and after it.
         NamedFiles { disk, dir, manifest: &manifest }.keep_copy();
-        Ok(Installed { directory, manifest, generation, changes, kept_in })
+        Ok(Installed { directory, manifest, generation, changes })
     }
 }
 
@@ -427,8 +431,6 @@ pub(super) struct Installed {
     manifest: Manifest,
     generation: NewGeneration,
     changes: Option<KeptChanges>,
-    /// The directories with log files that were kept for readers of changes.
-    kept_in: BTreeSet<String>,
 }
 
 impl Installed {
@@ -439,9 +441,7 @@ impl Installed {
 
     /// Removes what is not needed any more of what the manifest before named.
     pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) {
-        let directories = before.map(Manifest::log_directories).unwrap_or_default();
-        let kept_in = self.kept_in.iter().map(|directory| &**directory);
-        self.files().remove_leftovers(directories.into_iter().chain(kept_in).collect::<BTreeSet<_>>());
+        self.files().remove_leftovers(before.map(Manifest::log_directories).unwrap_or_default());
     }
 }
 

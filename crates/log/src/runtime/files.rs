@@ -187,16 +187,9 @@ impl Files {
         self.state.notify_all();
     }
 
-    /// Removes the files that were made ahead and that nobody goes on in any more. The log is closed, and its threads have ended: so how many
-    /// files it leaves does not depend on which of them was faster.
-    pub(crate) fn remove_unused(&self) {
-        let unused: Vec<LogFile> = self.state.lock().next.iter_mut().filter_map(Option::take).collect();
-        for file in unused {
-            let path = file.path.clone();
-            drop(file);
-            // One that stays is empty, and goes with the next opening.
-            let _ = self.disk.remove(&path);
-        }
+    /// Takes the files that were made ahead, so that no logger goes on in them, and returns where they lie.
+    pub(crate) fn take_unused(&self) -> Vec<PathBuf> {
+        self.state.lock().next.iter_mut().filter_map(Option::take).map(|file| file.path.clone()).collect()
     }
 
     /// Returns why the last file that was made is missing or shorter than it should be: the disk was full, or too many files

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -319,15 +320,14 @@ impl Log {
         all.for_each(join);
         drop(threads);
         self.core.end(&LogError::Closed);
-        // Of a log that has failed nothing is touched any more. A thread of the log may be making a file still.
-        match self.failure() {
-            Some(failure) => Err(failure),
-            None if is_inside => Ok(()),
-            None => {
-                self.core.files.remove_unused();
-                Ok(())
-            }
-        }
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Takes the files that were made ahead and that nobody goes on in, once the log was closed: they are for
+    /// [`DatabaseFiles::remove_unused`](crate::DatabaseFiles::remove_unused).
+    #[must_use]
+    pub fn take_unused_files(&self) -> Vec<PathBuf> {
+        self.core.files.take_unused()
     }
 
     /// Starts a thread. Its failure is the log's.

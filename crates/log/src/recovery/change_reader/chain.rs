@@ -150,18 +150,11 @@ impl Chain {
         };
         match open.next(self.at.offset, self.chunk_bytes, &mut self.chunk)? {
             Next::Blocks => {}
-            Next::End if !open.is_growing() => {
+            Next::End if open.entry.valid_bytes.is_some() => {
                 self.go_on();
                 return Ok(());
             }
             Next::End => return Err(open.corrupt(self.at.offset, CorruptionKind::NoEnd)),
-            // It has begun lately: the mark that says so much is stored stands in a file before it, with all entries in front of the mark.
-            Next::Stopped(BlockError::Empty)
-                if open.is_growing() && self.at.offset == FILE_HEADER_BYTES as u64 =>
-            {
-                self.at.reach = self.at.reach.max(Epoch::new(last.get() + 1));
-                return Ok(());
-            }
             Next::Stopped(error) => return Err(open.at_block(self.at.offset, error)),
         }
         let mut has_ended = false;
@@ -243,11 +236,6 @@ impl ChainFiles {
 }
 
 impl OpenLog {
-    /// Returns whether it is a file of the generation that is written.
-    fn is_growing(&self) -> bool {
-        self.entry.valid_bytes.is_none()
-    }
-
     fn next(&self, offset: u64, chunk_bytes: usize, chunk: &mut Chunk) -> Result<Next, OpenError> {
         let mut next = || {
             let limit = match self.entry.valid_bytes {
