@@ -9,7 +9,7 @@
 //! - G1: changes are made one at a time, under the lock of [`Catalog::change`].
 //! - G2: a change is first made where it may fail, in the engine's stores and the system tables; then it is
 //!   published in memory, which cannot.
-//! - G3: ids of stores are never used again.
+//! - G3: the id of a store is never used again while files have anything of it: log, checkpoint, or what is kept for the change feed.
 
 mod build_index;
 mod change;
