@@ -8,6 +8,7 @@ mod checkpointer;
 mod condition;
 mod group;
 mod kept_room;
+mod next_recovery;
 pub(crate) mod open;
 mod options;
 mod progress;
@@ -30,6 +31,7 @@ pub use checkpointer::Checkpoint;
 pub(crate) use condition::EventHook;
 pub use condition::{Degraded, DegradedReason, Event};
 pub use group::GroupMember;
+pub use next_recovery::RecoveryForecast;
 pub(crate) use options::DurableOptions;
 pub(crate) use progress::RecoveryHook;
 pub use progress::RecoveryProgress;
@@ -136,6 +138,7 @@ impl Durable {
         condition.observe_eviction(engine.eviction_failure());
         DurabilityStatistics {
             degraded: condition.degraded(),
+            next_recovery: self.checkpointer.next_recovery(engine, &self.log),
             ..DurabilityStatistics::new(
                 &self.log.statistics(),
                 self.checkpointer.statistics(),

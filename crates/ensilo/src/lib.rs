@@ -285,7 +285,7 @@ pub use changes::{Change, ChangeBatch, ChangePosition, MissedChanges, RowChange}
 pub use durability::{Durability, Ticket};
 pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,
-    RecoveryProgress, RecoveryStatistics,
+    RecoveryForecast, RecoveryProgress, RecoveryStatistics,
 };
 // `ColumnValue` is the macro alone: its trait, in `row`, has a method `write` that would hide that of `std::io::Write` for a `Vec<u8>`.
 pub use ensilo_derive::{ColumnValue, Columns, Row};

@@ -142,6 +142,11 @@ impl Published {
         );
         let seconds = checkpoints.last_duration.as_secs_f64();
         self.set("ensilo_checkpoint_seconds", "How long the last checkpoint took", seconds);
+        let next = &durability.next_recovery;
+        let next_seconds = next.duration.as_secs_f64();
+        self.set("ensilo_next_recovery_seconds", "How long a recovery would take now", next_seconds);
+        let replayed_bytes = next.log_bytes as f64;
+        self.set("ensilo_next_recovery_log_bytes", "Bytes of log that it would replay", replayed_bytes);
         let is_degraded = f64::from(u8::from(durability.degraded.is_some()));
         self.set("ensilo_degraded", "1 while something is wrong with the files, otherwise 0", is_degraded);
     }

@@ -257,10 +257,24 @@ impl Options {
         self
     }
 
-    /// Sets how long after the beginning of a checkpoint the next one begins, if something was logged
-    /// meanwhile: by default 60 s, at least 100 ms.
+    /// Sets how long a recovery is to take at most, about: by default 10 s, at least 100 ms. A checkpoint is made before the log is
+    /// so long that replaying it, and what it changes, would take longer;
+    /// [`DurabilityStatistics::next_recovery`](crate::DurabilityStatistics::next_recovery) says how long it would take now.
+    ///
+    /// How fast rows come back is measured at each opening that finds at least 16 MiB of checkpoint or of log. Before that, 100 MB/s are
+    /// assumed for each of [`Options::recovery_threads`], up to 16, which is less than what most machines do. Where the rows alone take so long that hardly any
+    /// time is left for the log, it still grows by half of what a checkpoint takes, and by 64 MiB at least, before one is made: a database
+    /// does not write checkpoints alone, and a recovery takes as much longer. [`Options::answer_while_loading`] opens such a database
+    /// sooner. [`Options::checkpoint_log_bytes`] and [`Options::checkpoint_interval`] let checkpoints come more often.
+    pub fn recovery_time_target(mut self, target: Duration) -> Self {
+        self.durable.checkpoint.recovery_time_target = target;
+        self
+    }
+
+    /// Lets a checkpoint begin so long after the beginning of the one before, at least 100 ms, if something was logged
+    /// meanwhile and none was made by then for other reasons. By default time alone is no reason.
     pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
-        self.durable.checkpoint.interval = interval;
+        self.durable.checkpoint.interval = Some(interval);
         self
     }
 
@@ -282,7 +296,7 @@ impl Options {
 
     /// Sets the most bytes a second that a checkpoint writes, at least 1 MiB. By default a checkpoint is
     /// spread over four fifths of the time to the next one, so that transactions feel little of it; one that
-    /// is asked for, and a backup, over half of [`Options::checkpoint_interval`].
+    /// is asked for, and a backup, over half of [`Options::checkpoint_interval`], or over 30 s.
     pub fn checkpoint_bytes_per_second(mut self, bytes: u64) -> Self {
         self.durable.checkpoint.bytes_per_second = Some(bytes);
         self
@@ -420,7 +434,9 @@ impl Options {
         require((1 << 20..=16 << 30).contains(&durable.log_file_bytes), "log_file_bytes", "1 MiB to 16 GiB")?;
         require((2..=65_536).contains(&durable.log_buffers), "log_buffers", "2 to 65536")?;
         let checkpoint = &durable.checkpoint;
-        require(checkpoint.interval >= second / 10, "checkpoint_interval", "at least 100 ms")?;
+        let is_long = |time: Duration| time >= second / 10;
+        require(is_long(checkpoint.recovery_time_target), "recovery_time_target", "at least 100 ms")?;
+        require(checkpoint.interval.is_none_or(is_long), "checkpoint_interval", "at least 100 ms")?;
         require(checkpoint.log_bytes >= 1 << 20, "checkpoint_log_bytes", "at least 1 MiB")?;
         require(checkpoint.sync_bytes >= 1 << 20, "checkpoint_sync_bytes", "at least 1 MiB")?;
         require(

@@ -86,7 +86,7 @@ impl Durable {
 fn rate_limit(checkpointer: &Checkpointer, log: &Log, live_bytes: u64) -> RateLimit {
     let options = &checkpointer.options;
     let log_bytes = log.statistics().written_bytes.min(options.log_bytes);
-    RateLimit::new(options.bytes_per_second(live_bytes + log_bytes, options.interval / 2))
+    RateLimit::new(options.bytes_per_second(live_bytes + log_bytes, options.spread_max() / 2))
 }
 
 fn closing() -> OpenError {

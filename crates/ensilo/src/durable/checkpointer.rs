@@ -29,9 +29,10 @@ use ensilo_sync::sync;
 
 use super::condition::{Condition, EventHook};
 use super::kept_room::KeptRoom;
-use super::options::CheckpointOptions;
+use super::next_recovery::{NextRecovery, RecoveryForecast};
+use super::options::{CheckpointOptions, DurableOptions};
 use super::rate_limit::RateLimit;
-use super::schedule::{Room, Schedule};
+use super::schedule::{LogGrowth, Room, Schedule};
 use super::statistics::CheckpointStatistics;
 use super::walk::{Walk, io_failed};
 use crate::error::{Name, UNREADABLE_ROW};
@@ -69,6 +70,7 @@ pub(crate) struct Checkpointer {
     /// No checkpoint is made before everything is in memory (L4 of loading).
     load: Arc<LoadState>,
     kept_room: KeptRoom,
+    next_recovery: NextRecovery,
 }
 
 /// A checkpoint that is being made.
@@ -126,19 +128,20 @@ impl Checkpoint {
 
 impl Checkpointer {
     pub(super) fn new(
-        options: CheckpointOptions,
-        log_file_bytes: u64,
+        options: &DurableOptions,
         log_directories: Vec<PathBuf>,
         hook: Option<EventHook>,
         files: DatabaseFiles,
         load: Arc<LoadState>,
         kept_room: KeptRoom,
+        next_recovery: NextRecovery,
     ) -> Self {
         Checkpointer {
             load,
             kept_room,
-            options,
-            log_file_bytes,
+            next_recovery,
+            options: options.checkpoint,
+            log_file_bytes: options.log_file_bytes,
             log_directories,
             disk: Arc::clone(files.disk()),
             directory: files.directory().to_path_buf(),
@@ -159,7 +162,7 @@ impl Checkpointer {
     pub(crate) fn checkpoint<E: Engine>(&self, engine: &E, log: &Log) -> Result<Checkpoint> {
         // Before the files are locked: a backup can be made meanwhile.
         self.load.wait().map_err(not_loaded)?;
-        self.checkpoint_within(self.options.interval / 2, engine, log, false)
+        self.checkpoint_within(self.options.spread_max() / 2, engine, log, false)
     }
 
     /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
@@ -206,6 +209,7 @@ impl Checkpointer {
         let start = Instant::now();
         // Before it is written in vain.
         check_readable(job.engine)?;
+        let log_bytes = job.log.statistics().written_bytes;
         let begin_epoch = self.begin(job)?;
         E::reached(Failpoint::CheckpointBegun);
         let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
@@ -213,6 +217,7 @@ impl Checkpointer {
             Ok(installed) => {
                 E::reached(Failpoint::CheckpointInstalled);
                 let made = Checkpoint::new(&installed, start.elapsed());
+                self.next_recovery.note_checkpoint(made.bytes, log_bytes);
                 self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
                 self.counters.last_milliseconds.store(made.duration.as_millis() as u64, Ordering::Relaxed);
                 Ok(made)
@@ -335,6 +340,27 @@ impl Checkpointer {
         }
     }
 
+    fn log_growth<E: Engine>(&self, engine: &E, log: &Log) -> LogGrowth {
+        LogGrowth {
+            written_bytes: log.statistics().written_bytes,
+            due_bytes: self.next_recovery.log_bytes_due(
+                &self.options,
+                self.expected_bytes(engine),
+                bytes_of_rows(engine),
+            ),
+        }
+    }
+
+    /// Returns whether the log that the opening has found already takes longer to recover from than it should.
+    pub(super) fn is_log_long<E: Engine>(&self, engine: &E, log: &Log) -> bool {
+        self.log_growth(engine, log).due_bytes == 0
+    }
+
+    /// Returns what a recovery would take now.
+    pub(super) fn next_recovery<E: Engine>(&self, engine: &E, log: &Log) -> RecoveryForecast {
+        self.next_recovery.forecast(log.statistics().written_bytes, bytes_of_rows(engine))
+    }
+
     fn check_running<E>(&self, job: &CheckpointJob<'_, E>) -> Result<()> {
         if self.is_stopped() && !job.is_last {
             return Err(Error::Closed);
@@ -396,7 +422,7 @@ impl Checkpointer {
                 let _ = self.note_durable(log);
             }
             schedule.note_overdue(self.is_overdue());
-            let due = schedule.due(log.statistics().written_bytes, self.room(engine, log));
+            let due = schedule.due(self.log_growth(engine, log), self.room(engine, log));
             match due.filter(|_| is_possible) {
                 // What went wrong is noted, and tried again when the next one is due.
                 Some(within) => schedule.note(self.checkpoint_within(within, engine, log, false).is_ok()),
@@ -463,7 +489,7 @@ impl Checkpointer {
 }
 
 /// Returns about how many bytes of keys and rows there are: about half of what memory takes are some, and all that has left it.
-fn bytes_of_rows<E: Engine>(engine: &E) -> u64 {
+pub(super) fn bytes_of_rows<E: Engine>(engine: &E) -> u64 {
     let statistics = engine.statistics();
     statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
 }

@@ -27,8 +27,9 @@ use ensilo_log::{
     ReplayError,
 };
 
-use super::checkpointer::Checkpointer;
+use super::checkpointer::{Checkpointer, bytes_of_rows};
 use super::kept_room::KeptRoom;
+use super::next_recovery::{NextRecovery, RecoveryRates};
 use super::read_only::ReadOnly;
 use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
@@ -213,13 +214,16 @@ fn begin_generation<E: Engine>(
         .map_err(Error::from_log)?;
     log.set_full_rows_before(covered);
     let backlog = LogBacklog::found(&options.checkpoint, earlier_logs(&files), &recovery);
+    let rates = RecoveryRates::new(&recovery, options.recovery_threads, bytes_of_rows(&*shared.engine));
+    let checkpoint = files.manifest().checkpoint.as_ref();
+    let checkpoint_bytes = checkpoint.map_or(0, |entry| entry.parts.iter().map(|part| part.bytes).sum());
+    let next_recovery = NextRecovery::new(rates, checkpoint_bytes, recovery.log_bytes);
     let hook = shared.options.on_event.clone();
     let load = Arc::clone(&shared.loading.state);
-    let checkpointer =
-        Checkpointer::new(options.checkpoint, options.log_file_bytes, directories, hook, files, load, room);
+    let checkpointer = Checkpointer::new(options, directories, hook, files, load, room, next_recovery);
     let checkpointer = Arc::new(checkpointer);
     checkpointer.keep_room(&*shared.engine, &log);
-    if backlog != LogBacklog::Short {
+    if backlog != LogBacklog::Short || checkpointer.is_log_long(&*shared.engine, &log) {
         checkpointer.set_overdue();
     }
     log.watch(Box::new({

@@ -28,8 +28,12 @@ pub(crate) struct DurableOptions {
 pub(crate) struct CheckpointOptions {
     /// Whether they are made by themselves.
     pub(crate) is_automatic: bool,
-    pub(crate) interval: Duration,
+    /// One is made so often at least, if anything was logged.
+    pub(crate) interval: Option<Duration>,
+    /// One is made when so much was logged.
     pub(crate) log_bytes: u64,
+    /// One is made before a recovery would take longer.
+    pub(crate) recovery_time_target: Duration,
     /// `None` to be done when the next is about to begin.
     pub(crate) bytes_per_second: Option<u64>,
     /// How many threads write a checkpoint.
@@ -60,8 +64,9 @@ impl Default for DurableOptions {
             logs_operations: false,
             checkpoint: CheckpointOptions {
                 is_automatic: true,
-                interval: Duration::from_secs(60),
+                interval: None,
                 log_bytes: 4 << 30,
+                recovery_time_target: Duration::from_secs(10),
                 bytes_per_second: None,
                 threads: u32::try_from(threads / CORES_PER_CHECKPOINTER).unwrap_or(1).clamp(1, 8),
                 parts: u32::try_from(threads).unwrap_or(1).clamp(1, 16),
@@ -76,7 +81,15 @@ impl Default for DurableOptions {
     }
 }
 
+/// No checkpoint is spread over more time, unless it is asked for.
+const SPREAD_MAX: Duration = Duration::from_secs(60);
+
 impl CheckpointOptions {
+    /// Returns the longest time that a checkpoint is spread over.
+    pub(crate) fn spread_max(&self) -> Duration {
+        self.interval.unwrap_or(SPREAD_MAX)
+    }
+
     /// Returns the rate at which about `bytes` are written within about `within`.
     pub(crate) fn bytes_per_second(&self, bytes: u64, within: Duration) -> u64 {
         let enough = bytes as f64 / within.as_secs_f64().max(1.0);

@@ -1,8 +1,8 @@
 //! When a checkpoint is made by itself.
 //!
-//! - By time and by growth of the log: see
-//!   [`Options::checkpoint_interval`](crate::Options::checkpoint_interval) and
-//!   [`Options::checkpoint_log_bytes`](crate::Options::checkpoint_log_bytes).
+//! - When the log has grown by so much that a recovery would soon take longer than it should, or that the log takes
+//!   too much room: see [`NextRecovery::log_bytes_due`](super::next_recovery::NextRecovery::log_bytes_due).
+//! - By time, if that is asked for: see [`Options::checkpoint_interval`](crate::Options::checkpoint_interval).
 //! - Soon after an opening that found a long log, or the logs of many openings, and when that database is closed before:
 //!   see [`LogBacklog`].
 //! - When a disk of the database or of its log is nearly full, so that the log may soon have no room, or no
@@ -16,11 +16,20 @@ use super::statistics::RecoveryStatistics;
 
 /// A checkpoint is spread over so much of the time to the next one, so that transactions feel little of it at
 /// any one time.
-const SHARE: f64 = 0.8;
+pub(super) const SHARE: f64 = 0.8;
 
 /// How long after a checkpoint the next one is made because the log is short of space, at first. Twice as
 /// long each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// How long the log is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogGrowth {
+    /// What was written since the opening.
+    pub(super) written_bytes: u64,
+    /// A checkpoint is due when so much was written since the last one began.
+    pub(super) due_bytes: u64,
+}
 
 /// How much room the disks have.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,25 +136,27 @@ impl Schedule {
     }
 
     /// Returns how long a checkpoint may take that is to begin now, if one is.
-    pub(super) fn due(&mut self, log_bytes: u64, room: Room) -> Option<Duration> {
+    pub(super) fn due(&mut self, log: LogGrowth, room: Room) -> Option<Duration> {
         if !self.options.is_automatic {
             return None;
         }
         let now = Instant::now();
-        let (period, grown) = (now - self.began, log_bytes - self.log_bytes);
+        let (period, grown) = (now - self.began, log.written_bytes - self.log_bytes);
         let is_scarce = grown >= room.worth_bytes() && room.is_scarce();
         let within = if self.is_relief_due(now, grown, room) || is_scarce {
             // Nothing is gained by going slowly.
             Duration::ZERO
         } else if self.is_overdue {
-            self.options.interval / 2
-        } else if grown > 0 && (period >= self.options.interval || grown >= self.options.log_bytes) {
-            period.min(self.options.interval).mul_f64(SHARE)
+            self.options.spread_max() / 2
+        } else if grown > 0
+            && (grown >= log.due_bytes || self.options.interval.is_some_and(|max| period >= max))
+        {
+            period.min(self.options.spread_max()).mul_f64(SHARE)
         } else {
             return None;
         };
         self.began = now;
-        self.log_bytes = log_bytes;
+        self.log_bytes = log.written_bytes;
         self.is_overdue = false;
         Some(within)
     }
@@ -171,7 +182,7 @@ impl Schedule {
         if now < not_before || !may_help || room.is_hopeless() {
             return false;
         }
-        self.relief = Some((now + pause, (2 * pause).min(self.options.interval)));
+        self.relief = Some((now + pause, (2 * pause).min(self.options.spread_max())));
         true
     }
 }
@@ -182,11 +193,16 @@ mod tests {
     use crate::durable::DurableOptions;
 
     fn schedule(interval: Duration) -> Schedule {
-        let options = CheckpointOptions { interval, log_bytes: 1000, ..DurableOptions::default().checkpoint };
+        let options = CheckpointOptions { interval: Some(interval), ..DurableOptions::default().checkpoint };
         Schedule::new(options, 0, false)
     }
 
     const LONG: Duration = Duration::from_secs(3600);
+
+    /// So much log, of which 1000 bytes are worth a checkpoint.
+    fn grown(written_bytes: u64) -> LogGrowth {
+        LogGrowth { written_bytes, due_bytes: 1000 }
+    }
 
     fn short() -> Room {
         Room { is_log_short: true, ..Room::default() }
@@ -195,25 +211,25 @@ mod tests {
     #[test]
     fn a_log_that_has_grown_enough_is_checkpointed() {
         let mut schedule = schedule(LONG);
-        assert_eq!(schedule.due(999, Room::default()), None);
-        assert!(schedule.due(1000, Room::default()).is_some());
-        assert_eq!(schedule.due(1999, Room::default()), None, "counted from the last one");
+        assert_eq!(schedule.due(grown(999), Room::default()), None);
+        assert!(schedule.due(grown(1000), Room::default()).is_some());
+        assert_eq!(schedule.due(grown(1999), Room::default()), None, "counted from the last one");
     }
 
     #[test]
     fn time_alone_is_no_reason() {
         let mut schedule = schedule(Duration::ZERO);
-        assert_eq!(schedule.due(0, Room::default()), None);
-        assert!(schedule.due(1, Room::default()).is_some());
+        assert_eq!(schedule.due(grown(0), Room::default()), None);
+        assert!(schedule.due(grown(1), Room::default()).is_some());
     }
 
     #[test]
     fn a_log_without_a_next_file_is_a_reason_with_pauses() {
         let mut schedule = schedule(LONG);
-        assert_eq!(schedule.due(0, short()), Some(Duration::ZERO), "also without anything logged");
-        assert_eq!(schedule.due(10, short()), None, "too soon");
-        assert_eq!(schedule.due(10, Room::default()), None);
-        assert_eq!(schedule.due(10, short()), Some(Duration::ZERO), "another shortage");
+        assert_eq!(schedule.due(grown(0), short()), Some(Duration::ZERO), "also without anything logged");
+        assert_eq!(schedule.due(grown(10), short()), None, "too soon");
+        assert_eq!(schedule.due(grown(10), Room::default()), None);
+        assert_eq!(schedule.due(grown(10), short()), Some(Duration::ZERO), "another shortage");
     }
 
     #[test]
@@ -226,21 +242,21 @@ mod tests {
             log_free_bytes: Some(200),
             is_log_short: false,
         };
-        assert_eq!(schedule.due(99, nearly), None);
-        assert_eq!(schedule.due(100, Room { free_bytes: Some(325), ..nearly }), None);
-        assert_eq!(schedule.due(100, Room { free_bytes: None, ..nearly }), None);
-        assert_eq!(schedule.due(100, nearly), Some(Duration::ZERO));
-        assert_eq!(schedule.due(199, nearly), None, "counted from the last one");
+        assert_eq!(schedule.due(grown(99), nearly), None);
+        assert_eq!(schedule.due(grown(100), Room { free_bytes: Some(325), ..nearly }), None);
+        assert_eq!(schedule.due(grown(100), Room { free_bytes: None, ..nearly }), None);
+        assert_eq!(schedule.due(grown(100), nearly), Some(Duration::ZERO));
+        assert_eq!(schedule.due(grown(199), nearly), None, "counted from the last one");
         let of_log = Room { free_bytes: Some(1 << 40), log_free_bytes: Some(199), ..nearly };
-        assert_eq!(schedule.due(200, of_log), Some(Duration::ZERO));
+        assert_eq!(schedule.due(grown(200), of_log), Some(Duration::ZERO));
     }
 
     #[test]
     fn a_checkpoint_that_cannot_fit_leaves_the_room_to_the_log() {
         let mut schedule = schedule(LONG);
         let hopeless = Room { free_bytes: Some(49), expected_bytes: 100, ..short() };
-        assert_eq!(schedule.due(10, hopeless), None);
-        assert_eq!(schedule.due(10, Room { free_bytes: Some(50), ..hopeless }), Some(Duration::ZERO));
+        assert_eq!(schedule.due(grown(10), hopeless), None);
+        assert_eq!(schedule.due(grown(10), Room { free_bytes: Some(50), ..hopeless }), Some(Duration::ZERO));
     }
 
     #[test]
@@ -268,6 +284,6 @@ mod tests {
     fn checkpoints_that_are_not_wanted_are_not_made() {
         let mut schedule = schedule(LONG);
         schedule.options.is_automatic = false;
-        assert_eq!(schedule.due(10_000, short()), None);
+        assert_eq!(schedule.due(grown(10_000), short()), None);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ensilo_log::{LogStatistics, Replayed};
 
 use super::condition::Degraded;
+use super::next_recovery::RecoveryForecast;
 use crate::loading::LoadStatistics;
 
 /// What the log, the checkpoints and the recovery of a database have counted since it was opened.
@@ -39,6 +40,8 @@ pub struct DurabilityStatistics {
     pub checkpoints: CheckpointStatistics,
     /// How the database was opened.
     pub recovery: RecoveryStatistics,
+    /// What a recovery would take if the process ended now. Zero for a database that is open for reading only.
+    pub next_recovery: RecoveryForecast,
     /// How far the rows are in memory, of a database that answers before.
     pub load: LoadStatistics,
     /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing
@@ -78,6 +81,12 @@ pub struct RecoveryStatistics {
     /// the first request.
     #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
     pub duration: Duration,
+    /// How much of that went into the checkpoint.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
+    pub checkpoint_duration: Duration,
+    /// How much of that went into the log.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serialized::seconds"))]
+    pub log_duration: Duration,
     /// Bytes of checkpoint that were read into memory.
     pub checkpoint_bytes: u64,
     /// Rows of the checkpoint; 0 where they were not all read.
@@ -108,6 +117,7 @@ impl DurabilityStatistics {
             log_buffer_wait_time: log.buffer_wait_time,
             checkpoints,
             recovery,
+            next_recovery: RecoveryForecast::default(),
             load,
             is_read_only: false,
             degraded: None,
@@ -119,6 +129,8 @@ impl RecoveryStatistics {
     pub(super) fn new(duration: Duration, replayed: &Replayed) -> Self {
         RecoveryStatistics {
             duration,
+            checkpoint_duration: replayed.checkpoint_duration,
+            log_duration: replayed.log_duration,
             checkpoint_bytes: replayed.checkpoint_bytes,
             checkpoint_rows: replayed.records,
             log_bytes: replayed.log_bytes,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ensilo_disk::Disk;
 
@@ -42,6 +43,10 @@ pub struct Replayed {
     pub writes: u64,
     /// Records of the checkpoint that were applied. What is there twice counts once.
     pub records: u64,
+    /// How much of the time went into the checkpoint: that in which the threads were busy with it, of all in which they were busy.
+    pub checkpoint_duration: Duration,
+    /// How much of the time went into the log.
+    pub log_duration: Duration,
 }
 
 impl Replayed {
@@ -51,6 +56,8 @@ impl Replayed {
         self.checkpoint_bytes += other.checkpoint_bytes;
         self.writes += other.writes;
         self.records += other.records;
+        self.checkpoint_duration += other.checkpoint_duration;
+        self.log_duration += other.log_duration;
     }
 }
 
@@ -59,8 +66,17 @@ struct ReplayOutcome<'a> {
     progress: &'a Progress,
     failed: AtomicBool,
     failure: Mutex<Option<OpenError>>,
-    /// Writes or records applied, by file.
-    applied: Vec<AtomicU64>,
+    /// By file.
+    work: Vec<FileWork>,
+}
+
+/// What the replay of a file has come to.
+#[derive(Default)]
+struct FileWork {
+    /// Writes or records applied.
+    applied: AtomicU64,
+    /// For how long threads were busy with it.
+    busy_nanoseconds: AtomicU64,
 }
 
 /// Replays `files`, in the order in which they are given, with `threads` threads and others that read for
@@ -72,12 +88,13 @@ pub(super) fn replay<R: Replay>(
     threads: usize,
     progress: &Progress,
 ) -> Result<Replayed, OpenError> {
+    let start = Instant::now();
     progress.begin(files.iter().map(|file| file.bytes).sum());
     let outcome = ReplayOutcome {
         progress,
         failed: AtomicBool::new(false),
         failure: Mutex::new(None),
-        applied: files.iter().map(|_| AtomicU64::new(0)).collect(),
+        work: files.iter().map(|_| FileWork::default()).collect(),
     };
     let threads = threads.max(1);
     let (work_sender, work) = sync_channel(2 * threads);
@@ -100,7 +117,7 @@ pub(super) fn replay<R: Replay>(
         }
         drop(work_sender);
     });
-    let replayed = outcome.finish(files)?;
+    let replayed = outcome.finish(files, start.elapsed())?;
     progress.end();
     Ok(replayed)
 }
@@ -120,8 +137,9 @@ impl ReplayOutcome<'_> {
             let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(ReadChunk { file, chunk }) = next else { return };
             if !self.has_failed() {
+                let start = Instant::now();
                 match applier.apply_chunk(&files[file], &chunk) {
-                    Ok(applied) => _ = self.applied[file].fetch_add(applied, Ordering::Relaxed),
+                    Ok(applied) => self.work[file].add(applied, start.elapsed()),
                     Err(error) => self.fail(error),
                 }
             }
@@ -141,13 +159,14 @@ impl ReplayOutcome<'_> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    fn finish(self, files: &[ReplayFile]) -> Result<Replayed, OpenError> {
+    fn finish(self, files: &[ReplayFile], duration: Duration) -> Result<Replayed, OpenError> {
         if let Some(error) = self.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
         let mut replayed = Replayed::default();
-        for (file, applied) in files.iter().zip(self.applied) {
-            let applied = applied.into_inner();
+        let (mut checkpoint_busy, mut log_busy) = (0, 0);
+        for (file, work) in files.iter().zip(self.work) {
+            let applied = work.applied.into_inner();
             match file.extent {
                 Extent::Part { records, .. } if records != applied => {
                     return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
@@ -155,13 +174,26 @@ impl ReplayOutcome<'_> {
                 Extent::Part { bytes, .. } => {
                     replayed.checkpoint_bytes += bytes;
                     replayed.records += if file.copy_number().is_some() { 0 } else { applied };
+                    checkpoint_busy += work.busy_nanoseconds.into_inner();
                 }
                 Extent::Bytes(_) | Extent::Seal => {
                     replayed.log_bytes += file.bytes;
                     replayed.writes += applied;
+                    log_busy += work.busy_nanoseconds.into_inner();
                 }
             }
         }
+        let share = |busy: u64| busy as f64 / (checkpoint_busy + log_busy).max(1) as f64;
+        replayed.checkpoint_duration = duration.mul_f64(share(checkpoint_busy));
+        replayed.log_duration = duration.mul_f64(share(log_busy));
         Ok(replayed)
+    }
+}
+
+impl FileWork {
+    fn add(&self, applied: u64, busy: Duration) {
+        self.applied.fetch_add(applied, Ordering::Relaxed);
+        self.busy_nanoseconds
+            .fetch_add(u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

@@ -31,6 +31,10 @@ pub struct DurabilityCounts {
     pub checkpoints_failed: u64,
     /// Bytes written to checkpoints.
     pub checkpoint_bytes: u64,
+    /// Seconds that a recovery would have taken at the end.
+    pub next_recovery_seconds: f64,
+    /// Whether they follow from a recovery that was measured, or from assumptions.
+    pub is_next_recovery_measured: bool,
 }
 
 impl DurabilityCounts {
@@ -48,6 +52,7 @@ impl DurabilityCounts {
             log_buffer_waits,
             log_buffer_wait_time,
             checkpoints,
+            next_recovery,
             ..
         } = database.statistics().ok()?.durability?;
         Some(Self {
@@ -63,6 +68,8 @@ impl DurabilityCounts {
             checkpoints: checkpoints.made,
             checkpoints_failed: checkpoints.failed,
             checkpoint_bytes: checkpoints.bytes_written,
+            next_recovery_seconds: next_recovery.duration.as_secs_f64(),
+            is_next_recovery_measured: next_recovery.is_measured,
         })
     }
 
@@ -81,6 +88,8 @@ impl DurabilityCounts {
             checkpoints: self.checkpoints - before.checkpoints,
             checkpoints_failed: self.checkpoints_failed - before.checkpoints_failed,
             checkpoint_bytes: self.checkpoint_bytes - before.checkpoint_bytes,
+            next_recovery_seconds: self.next_recovery_seconds,
+            is_next_recovery_measured: self.is_next_recovery_measured,
         }
     }
 }

@@ -92,6 +92,7 @@ fn a_durable_run_reports_its_log_and_its_recovery() {
         log_syncs: 4,
         log_sync_seconds: 0.002,
         checkpoint_bytes: 77,
+        next_recovery_seconds: 2.5,
         ..DurabilityCounts::default()
     });
     let recovery = |seconds: f64, transactions_lost| RecoveryReport {
@@ -126,8 +127,14 @@ fn a_durable_run_reports_its_log_and_its_recovery() {
         (&5.into(), &2.into(), &3.into())
     );
     let text = report.to_text();
-    for part in ["stored: after 4.0", "4 syncs", "300 MB/s", "lost: 1", "new_order: 7 acknowledged, 6 there"]
-    {
+    for part in [
+        "stored: after 4.0",
+        "4 syncs",
+        "recovery at the end: about 2.5 s, as assumed",
+        "300 MB/s",
+        "lost: 1",
+        "new_order: 7 acknowledged, 6 there",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -170,8 +170,11 @@ fn durability_lines(durability: &DurabilityReport) -> String {
         checkpoints,
         checkpoints_failed,
         checkpoint_bytes,
+        next_recovery_seconds,
+        is_next_recovery_measured,
         ..
     } = &durability.counts;
+    let how = if *is_next_recovery_measured { "as measured" } else { "as assumed before one was measured" };
     let failed = match checkpoints_failed {
         0 => String::new(),
         failed => format!(", {failed} FAILED"),
@@ -179,7 +182,8 @@ fn durability_lines(durability: &DurabilityReport) -> String {
     format!(
         "log: {}, {:.0} bytes for each transaction, {:.0} for each that writes\n     \
          {} syncs of {:.2} ms (mean), {:.1} ms (longest); {} commits waited for a buffer, {:.1} s in all\n\
-         checkpoints: {checkpoints} completed{failed}, {} written",
+         checkpoints: {checkpoints} completed{failed}, {} written\n\
+         a recovery at the end: about {next_recovery_seconds:.1} s, {how}",
         bytes(*log_bytes),
         durability.log_bytes_per_transaction,
         durability.log_bytes_per_logged_transaction,

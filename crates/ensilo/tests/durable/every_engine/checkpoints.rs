@@ -147,6 +147,41 @@ fn checkpoints_come_by_themselves() {
 }
 
 #[test]
+fn the_next_recovery_finds_the_checkpoint_and_the_log_after_it() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = with_accounts(&disk, 2000);
+    let next = |db: &Database| db.statistics().unwrap().durability.unwrap().next_recovery;
+    let before = next(&db);
+    assert_eq!((before.checkpoint_bytes, before.is_measured), (0, false));
+    assert!(before.log_bytes > 0 && !before.duration.is_zero(), "{before:?}");
+    let made = db.checkpoint().unwrap();
+    let after = next(&db);
+    assert!(after.checkpoint_bytes == made.bytes && after.log_bytes < before.log_bytes, "{after:?}");
+    db.close().unwrap();
+    let db = open(&disk);
+    let found = db.statistics().unwrap().durability.unwrap().recovery;
+    let next = next(&db);
+    assert_eq!((next.checkpoint_bytes, found.checkpoint_bytes), (made.bytes, made.bytes));
+    assert!(next.log_bytes >= found.log_bytes, "{next:?} {found:?}");
+    assert!(found.checkpoint_duration + found.log_duration <= found.duration, "{found:?}");
+}
+
+#[test]
+fn a_checkpoint_comes_before_a_recovery_would_take_too_long() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let target = options().recovery_time_target(Duration::from_millis(100));
+    let db = open_with(target.log_file_bytes(16 << 20), &disk).unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let text = "x".repeat((1 << 20) - 100);
+    let durability = || db.statistics().unwrap().durability.unwrap();
+    while durability().checkpoints.made == 0 {
+        assert!(durability().log_bytes < 256 << 20, "no checkpoint in spite of the log");
+        db.transact(|tx| events.insert(tx, &Event { what: text.clone() })).unwrap();
+    }
+    assert!(durability().log_bytes >= 64 << 20, "so little log is not worth one");
+}
+
+#[test]
 fn a_nearly_full_log_disk_alone_is_a_reason() {
     let disks = TwoDisks { free_there: Some(1 << 20), ..TwoDisks::new("/elsewhere") };
     let options = options().log_directories(["/elsewhere/log"]);
