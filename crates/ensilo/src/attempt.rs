@@ -3,6 +3,7 @@
 pub(crate) mod backoff;
 pub(crate) mod panics;
 
+use std::any::type_name_of_val;
 use std::mem;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::shared::DatabaseShared;
 use crate::shortage::Shortage;
+use crate::slow_request::RequestWatch;
 use crate::transaction::{EndedReader, Inner, Reader, Snapshot, Transaction};
 use crate::{Abort, Error, Result};
 
@@ -39,12 +41,23 @@ pub(crate) struct RetryPolicy {
     pub(crate) retries: u32,
     /// Whether the program has said that it reads much and writes little: it gets the help at once that others get later.
     pub(crate) is_read_mostly: bool,
+    /// What a slow request is called; empty to be called by its closure.
+    pub(crate) label: &'static str,
 }
 
 impl RetryPolicy {
     #[inline]
     pub(crate) fn new(retries: u32) -> Self {
-        RetryPolicy { retries, is_read_mostly: false }
+        RetryPolicy { retries, is_read_mostly: false, label: "" }
+    }
+
+    /// Calls a request without a label by its closure.
+    #[inline]
+    pub(crate) fn labelled_by<B>(mut self, body: &B) -> Self {
+        if self.label.is_empty() {
+            self.label = type_name_of_val(body);
+        }
+        self
     }
 
     /// Returns whether the attempt behind so many that have failed by their reads is to be favored.
@@ -82,10 +95,13 @@ pub(crate) fn run_on<E: Engine, R>(
     if policy.is_read_mostly {
         worker.raw.favor_next();
     }
-    match attempt_once(worker, &mut body) {
+    let mut watch = shared.watch(policy.labelled_by(&body));
+    let outcome = match attempt_once(worker, &mut body) {
         Ok(visible) => Ok(visible),
-        Err(undone) => try_again(shared, worker, policy, on_abort, &mut body, undone),
-    }
+        Err(undone) => try_again(shared, worker, policy, on_abort, &mut body, undone, &mut watch),
+    };
+    watch.end(shared, &outcome);
+    outcome
 }
 
 /// Goes on after a first attempt that has ended so.
@@ -97,17 +113,20 @@ fn try_again<E: Engine, R>(
     on_abort: &mut impl FnMut(&Abort),
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
     mut undone: Undone,
+    watch: &mut RequestWatch<'_>,
 ) -> Outcome<R> {
     let mut attempts = Attempts::default();
     loop {
         if let (Error::Aborted(abort), true) = (&undone.error, undone.is_own_abort) {
             on_abort(abort);
         }
+        watch.note_undone(&undone);
         attempts.await_next(shared, worker, policy, undone)?;
         worker.raw.retry_next();
         if policy.favors_after(attempts.outdated) {
             worker.raw.favor_next();
         }
+        watch.note_attempt();
         match attempt_once(worker, body) {
             Ok(visible) => {
                 worker.raw.counters().note_attempts(attempts.made + 1);
@@ -241,10 +260,11 @@ fn protect_next_attempt(session: &mut impl Session, wait_max: Duration) -> bool 
 #[inline]
 pub(crate) fn run_stale<E: Engine, R>(
     shared: &DatabaseShared<E>,
+    policy: RetryPolicy,
     since: Option<Instant>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    run_stale_on(shared, &mut *shared.enter()?, since, body)
+    run_stale_on(shared, &mut *shared.enter()?, policy, since, body)
 }
 
 /// Like [`run_stale`], on this worker.
@@ -252,12 +272,28 @@ pub(crate) fn run_stale<E: Engine, R>(
 pub(crate) fn run_stale_on<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
+    policy: RetryPolicy,
     since: Option<Instant>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
     if !E::SNAPSHOTS {
         return Err(Error::NoSnapshots.into());
     }
+    let mut watch = shared.watch(policy.labelled_by(&body));
+    let outcome = read_snapshot(shared, worker, since, body);
+    if let Err(undone) = &outcome {
+        watch.note_undone(undone);
+    }
+    watch.end(shared, &outcome);
+    outcome
+}
+
+fn read_snapshot<E: Engine, R>(
+    shared: &DatabaseShared<E>,
+    worker: &mut ThreadWorker<E>,
+    since: Option<Instant>,
+    body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
+) -> Outcome<R> {
     if let Some(since) = since {
         shared.engine.take_snapshot(since);
     }
@@ -297,25 +333,34 @@ fn end_snapshot<E: Engine, R>(
 /// Runs `body` as a read-only transaction on the present, on the calling thread's worker.
 pub(crate) fn run_reader<E: Engine, R>(
     shared: &DatabaseShared<E>,
+    policy: RetryPolicy,
     body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    run_reader_on(shared, &mut *shared.enter()?, body)
+    run_reader_on(shared, &mut *shared.enter()?, policy, body)
 }
 
 /// Like [`run_reader`], on this worker.
 pub(crate) fn run_reader_on<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
+    policy: RetryPolicy,
     mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
+    let mut watch = shared.watch(policy.labelled_by(&body));
     let mut shortage = Shortage::default();
     loop {
-        match read_present(shared, worker, &mut body) {
+        match read_present(shared, worker, &mut body, &mut watch) {
             Err(undone)
                 if E::EVICTS
                     && undone.is_out_of_memory()
-                    && shortage.ends_by(shared, || shared.free_memory(worker)) => {}
-            outcome => return outcome,
+                    && shortage.ends_by(shared, || shared.free_memory(worker)) =>
+            {
+                watch.note_attempt();
+            }
+            outcome => {
+                watch.end(shared, &outcome);
+                return outcome;
+            }
         }
     }
 }
@@ -325,6 +370,7 @@ fn read_present<E: Engine, R>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
     body: &mut impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+    watch: &mut RequestWatch<'_>,
 ) -> Outcome<R> {
     let retries = if E::SNAPSHOTS { VALIDATED_READERS } else { shared.retries };
     let mut attempt = 0;
@@ -342,9 +388,11 @@ fn read_present<E: Engine, R>(
             }
             Err(undone) => {
                 attempt += 1;
+                watch.note_undone(&undone);
                 await_next_attempt(shared, worker, attempt, retries, undone)?;
             }
         }
+        watch.note_attempt();
     }
     shared.engine.take_snapshot(Instant::now());
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();

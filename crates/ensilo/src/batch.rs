@@ -34,6 +34,7 @@ impl<Q, F, B> Batch<'_, Q, F, B> {
         F: FnMut(&Q, &mut Prefetch<E>),
         B: FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
     {
+        let policy = policy.labelled_by(&self.body);
         let mut outcomes = Vec::with_capacity(self.requests.len());
         let mut prefetch = Prefetch::new(&mut worker.local);
         while !self.requests.is_empty() {

@@ -106,6 +106,17 @@ impl<E: Engine> Database<E> {
 }
 
 impl<E: Engine> JobRequest<E> {
+    /// Sets what the job is called where it turns out to be slow, as [`Request::label`](crate::Request::label).
+    pub fn label(mut self, label: &'static str) -> Self {
+        self.policy.label = label;
+        self
+    }
+
+    pub(crate) fn labelled_by<B>(mut self, body: &B) -> Self {
+        self.policy = self.policy.labelled_by(body);
+        self
+    }
+
     /// Sets how urgent the job is. Jobs of [`Priority::High`] are taken before all others that have not begun. One more
     /// thread, which begins with the first of them, runs no others: so a short one does not wait behind long ones that
     /// keep all of [`Options::pool_threads`](crate::Options::pool_threads) busy. Each priority has a queue of
@@ -182,7 +193,7 @@ impl<E: Engine> JobRequest<E> {
         self,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> Result<JobHandle<R>> {
-        let run = read_stale(self.max_staleness, body);
+        let run = read_stale(self.policy, self.max_staleness, body);
         self.hand_over(WhenFull::Wait, run)
     }
 
@@ -244,7 +255,8 @@ impl<E: Engine> JobRequest<E> {
         own: SharedOwnError<X>,
         body: impl FnMut(&mut Reader<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R, X> {
-        self.when_awaited(own, |shared, worker| attempt::run_reader_on(shared, worker, body))
+        let policy = self.policy;
+        self.when_awaited(own, move |shared, worker| attempt::run_reader_on(shared, worker, policy, body))
     }
 
     pub(crate) fn stale_read_when_awaited<R: Send + 'static, X>(
@@ -252,7 +264,7 @@ impl<E: Engine> JobRequest<E> {
         own: SharedOwnError<X>,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R> + Send + 'static,
     ) -> JobFuture<R, X> {
-        let run = read_stale(self.max_staleness, body);
+        let run = read_stale(self.policy, self.max_staleness, body);
         self.when_awaited(own, run)
     }
 
@@ -330,12 +342,13 @@ fn transact<E: Engine, R>(
 
 /// What a job does that reads a snapshot.
 fn read_stale<E: Engine, R>(
+    policy: RetryPolicy,
     bound: Option<Duration>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> {
     move |shared, worker| {
         let since = bound.and_then(|bound| Instant::now().checked_sub(bound));
-        attempt::run_stale_on(shared, worker, since, body)
+        attempt::run_stale_on(shared, worker, policy, since, body)
     }
 }
 

@@ -218,6 +218,7 @@ mod session;
 mod shared;
 mod shortage;
 mod silo;
+mod slow_request;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -313,6 +314,7 @@ pub use silo::{
     JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Session, Silo,
     Snapshot, Table, Transaction, WriteTransaction,
 };
+pub use slow_request::SlowRequest;
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
 pub use table::ScanFlow;
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::durability::Durability;
 use crate::durable::{DurableOptions, Event, EventHook, RecoveryHook, RecoveryProgress};
 use crate::error::Name;
 use crate::pool::PoolOptions;
+use crate::slow_request::{SlowRequest, SlowRequestHook};
 use crate::{Error, Result};
 
 /// Options of a database that is about to be opened; [`Database::options`](crate::Database::options) makes
@@ -44,6 +46,7 @@ pub struct Options {
     pub(crate) answer_while_loading: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) on_event: Option<EventHook>,
+    pub(crate) on_slow_request: Option<SlowRequestHook>,
     pub(crate) pool: PoolOptions,
 }
 
@@ -64,6 +67,7 @@ impl Default for Options {
             answer_while_loading: false,
             on_recovery: None,
             on_event: None,
+            on_slow_request: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
         }
     }
@@ -402,6 +406,32 @@ impl Options {
     /// ```
     pub fn on_event(mut self, hook: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.on_event = Some(EventHook::new(hook));
+        self
+    }
+
+    /// Calls `hook` after each request that took at least `duration_min`, or was run at least `attempts_min` times because of conflicts, with
+    /// its label, how it ended, and the table and key of its last conflict. With the feature `tracing` it is an event as well. Requests are
+    /// those of [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, and jobs; statements of a
+    /// [`Session`](crate::Session)'s open transaction are not watched. By default nothing is, and no clock is read.
+    ///
+    /// The hook runs on the thread of the request, which goes on afterwards; so it must be quick, and must not use this database: its
+    /// requests end with [`Error::NestedRequest`](crate::Error::NestedRequest). Its panics end nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::options()
+    ///     .on_slow_request(Duration::from_millis(50), 100, |request| eprintln!("slow: {request}"))
+    ///     .in_memory()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_slow_request(
+        mut self,
+        duration_min: Duration,
+        attempts_min: u32,
+        hook: impl Fn(&SlowRequest) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_slow_request = Some(SlowRequestHook { duration_min, attempts_min, hook: Arc::new(hook) });
         self
     }
 

@@ -212,7 +212,7 @@ impl<E: Engine> JobRequest<E> {
     ) -> JobFuture<R, X> {
         let own = SharedOwnError::new();
         let kept = own.clone();
-        self.transaction_when_awaited(own, move |tx| kept.keep(body(tx)))
+        self.labelled_by(&body).transaction_when_awaited(own, move |tx| kept.keep(body(tx)))
     }
 
     /// Like [`Database::read_async_as`](crate::Database::read_async_as), with this job's settings.
@@ -225,7 +225,7 @@ impl<E: Engine> JobRequest<E> {
     ) -> JobFuture<R, X> {
         let own = SharedOwnError::new();
         let kept = own.clone();
-        self.read_when_awaited(own, move |tx| kept.keep(body(tx)))
+        self.labelled_by(&body).read_when_awaited(own, move |tx| kept.keep(body(tx)))
     }
 
     /// Like [`Database::read_stale_async_as`](crate::Database::read_stale_async_as), with this job's settings.
@@ -238,7 +238,7 @@ impl<E: Engine> JobRequest<E> {
     ) -> JobFuture<R, X> {
         let own = SharedOwnError::new();
         let kept = own.clone();
-        self.stale_read_when_awaited(own, move |tx| kept.keep(body(tx)))
+        self.labelled_by(&body).stale_read_when_awaited(own, move |tx| kept.keep(body(tx)))
     }
 }
 
@@ -266,7 +266,7 @@ impl<H: FnMut(&Abort), E: Engine> Request<'_, H, E> {
         mut body: impl FnMut(&mut Transaction<'_, E>) -> Result<R, X>,
     ) -> Result<R, X> {
         let mut own = OwnError::new();
-        let ended = self.transact(|tx| own.keep(body(tx)));
+        let ended = self.labelled_by(&body).transact(|tx| own.keep(body(tx)));
         own.end(ended)
     }
 
@@ -279,7 +279,7 @@ impl<H: FnMut(&Abort), E: Engine> Request<'_, H, E> {
         mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R, X>,
     ) -> Result<R, X> {
         let mut own = OwnError::new();
-        let ended = self.read(|tx| own.keep(body(tx)));
+        let ended = self.labelled_by(&body).read(|tx| own.keep(body(tx)));
         own.end(ended)
     }
 
@@ -292,7 +292,7 @@ impl<H: FnMut(&Abort), E: Engine> Request<'_, H, E> {
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R, X>,
     ) -> Result<R, X> {
         let mut own = OwnError::new();
-        let ended = self.read_stale(|tx| own.keep(body(tx)));
+        let ended = self.labelled_by(&body).read_stale(|tx| own.keep(body(tx)));
         own.end(ended)
     }
 }

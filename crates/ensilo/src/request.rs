@@ -97,6 +97,20 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         self
     }
 
+    /// Sets what the request is called where it turns out to be slow ([`Options::on_slow_request`](crate::Options::on_slow_request)),
+    /// instead of the name of its closure's type.
+    #[inline]
+    pub fn label(mut self, label: &'static str) -> Self {
+        self.policy.label = label;
+        self
+    }
+
+    #[inline]
+    pub(crate) fn labelled_by<B>(mut self, body: &B) -> Self {
+        self.policy = self.policy.labelled_by(body);
+        self
+    }
+
     /// Says that the transaction reads much and writes little, beside others that change what it reads: it gets
     /// the help at once that a request gets otherwise after a few conflicts. Has no effect on
     /// [`Request::read`] and [`Request::read_stale`], which need none.
@@ -172,14 +186,16 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// and the database is in memory only.
     #[inline]
     pub fn read_stale<R>(self, body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>) -> Result<R> {
-        let Request { place, durability, max_staleness, .. } = self;
+        let Request { place, policy, durability, max_staleness, .. } = self;
         // A bound that reaches behind the begin of all clocks is none.
         let since = max_staleness.and_then(|bound| Instant::now().checked_sub(bound));
         let level = place.shared().level_here(durability)?;
         match place {
-            RequestPlace::Thread(shared) => shared.answer(attempt::run_stale(shared, since, body), level),
+            RequestPlace::Thread(shared) => {
+                shared.answer(attempt::run_stale(shared, policy, since, body), level)
+            }
             RequestPlace::Session(session) => {
-                let outcome = session.run_stale(since, body);
+                let outcome = session.run_stale(policy, since, body);
                 session.shared().answer(outcome, level)
             }
         }
@@ -205,12 +221,12 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// As [`Database::read`](crate::Database::read); [`Error::NotDurable`] when it is to be stored and the
     /// database is in memory only.
     pub fn read<R>(self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Result<R> {
-        let Request { place, durability, .. } = self;
+        let Request { place, policy, durability, .. } = self;
         let level = place.shared().level_here(durability)?;
         match place {
-            RequestPlace::Thread(shared) => shared.answer(attempt::run_reader(shared, body), level),
+            RequestPlace::Thread(shared) => shared.answer(attempt::run_reader(shared, policy, body), level),
             RequestPlace::Session(session) => {
-                let outcome = session.run_reader(body);
+                let outcome = session.run_reader(policy, body);
                 session.shared().answer(outcome, level)
             }
         }

@@ -292,18 +292,23 @@ impl<E: Engine> Session<E> {
         Ok(batch.run_on(&self.shared, &mut lease, policy, on_abort))
     }
 
-    pub(crate) fn run_reader<R>(&mut self, body: impl FnMut(&mut Reader<'_, E>) -> Result<R>) -> Outcome<R> {
+    pub(crate) fn run_reader<R>(
+        &mut self,
+        policy: RetryPolicy,
+        body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
+    ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
-        attempt::run_reader_on(&self.shared, &mut lease, body)
+        attempt::run_reader_on(&self.shared, &mut lease, policy, body)
     }
 
     pub(crate) fn run_stale<R>(
         &mut self,
+        policy: RetryPolicy,
         since: Option<Instant>,
         body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
     ) -> Outcome<R> {
         let (mut lease, _under_way) = self.lend_for_request()?;
-        attempt::run_stale_on(&self.shared, &mut lease, since, body)
+        attempt::run_stale_on(&self.shared, &mut lease, policy, since, body)
     }
 
     pub(crate) fn shared(&self) -> &Arc<DatabaseShared<E>> {

@@ -9,6 +9,7 @@ use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 use ensilo_sync::unchecked::AtomicBool;
 
+use crate::attempt::RetryPolicy;
 use crate::attempt::panics::install_hook;
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
@@ -24,8 +25,9 @@ use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::RowIdSource;
+use crate::slow_request::RequestWatch;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
-use crate::{Error, Result, trace};
+use crate::{Abort, Error, Result, trace};
 
 /// So many sessions of the engine are used by others than workers, or are about to be, at most: for the catalog, collection, openings.
 const OTHER_SESSIONS_MAX: usize = 512;
@@ -166,6 +168,12 @@ impl<E: Engine> DatabaseShared<E> {
         let (number, queues) = (slots.workers_made, &self.catalog.queues);
         let local = Local::new(self.id(), number, &self.row_ids, &self.records, queues);
         Ok(ThreadWorker { raw: self.engine.session(), local })
+    }
+
+    /// Watches a request that begins now.
+    #[inline]
+    pub(crate) fn watch(&self, policy: RetryPolicy) -> RequestWatch<'_> {
+        RequestWatch::begin(self.options.on_slow_request.as_ref(), policy.label)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -387,7 +395,7 @@ impl<E: Engine> DatabaseShared<E> {
             return Error::UnknownTable(Name::new(&*name));
         }
         if let Some(abort) = error.as_abort_mut() {
-            abort.name_store(|id| self.catalog.named_store(id));
+            self.name_abort(abort);
             if abort.reason() == AbortReason::OutOfMemory {
                 abort.explain_shortage(MemoryShortage {
                     limit_bytes: self.options.memory_limit_bytes,
@@ -396,6 +404,11 @@ impl<E: Engine> DatabaseShared<E> {
             }
         }
         error
+    }
+
+    /// Puts the name of the table into an abort.
+    pub(crate) fn name_abort(&self, abort: &mut Abort) {
+        abort.name_store(|id| self.catalog.named_store(id));
     }
 
     /// Like [`DatabaseShared::explain`], for a transaction that only reads, and so has used an index because

@@ -2,7 +2,7 @@
 //!
 //! All have the target `ensilo`. Openings, closings, checkpoints and backups are at the level `INFO`, the phases of a
 //! recovery at `DEBUG`; what [`Options::on_event`](crate::Options::on_event) reports is at `WARN`, a failed log at `ERROR`, and its
-//! end at `INFO`. No transaction makes one. A subscriber runs as the program's hooks do: without any lock, and its
+//! end at `INFO`. Of transactions, those alone make one that [`Options::on_slow_request`](crate::Options::on_slow_request) asks for, at `WARN`. A subscriber runs as the program's hooks do: without any lock, and its
 //! panics end nothing.
 
 use std::path::Path;
@@ -12,6 +12,7 @@ use ensilo_log::call_foreign;
 use tracing::{debug, error, info, warn};
 
 use crate::durable::{Backup, Checkpoint, Event, RecoveryStatistics};
+use crate::slow_request::SlowRequest;
 
 /// Something has happened outside of requests.
 pub(crate) fn event(event: &Event) {
@@ -19,6 +20,22 @@ pub(crate) fn event(event: &Event) {
         Event::Recovered => info!(target: "ensilo", "{event}"),
         Event::LogFailed { .. } => error!(target: "ensilo", "{event}"),
         event => warn!(target: "ensilo", "{event}"),
+    });
+}
+
+/// A request took long, or was run often.
+pub(crate) fn slow_request(request: &SlowRequest) {
+    call_foreign(|| {
+        warn!(
+            target: "ensilo",
+            label = request.label,
+            elapsed_seconds = request.duration.as_secs_f64(),
+            attempts = request.attempts,
+            has_committed = request.has_committed,
+            table = request.last_abort.as_ref().and_then(|abort| abort.table()),
+            last_conflict = request.last_abort.as_ref().map(tracing::field::display),
+            "slow request"
+        );
     });
 }
 

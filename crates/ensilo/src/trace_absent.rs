@@ -4,8 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::durable::{Backup, Checkpoint, Event, RecoveryStatistics};
+use crate::slow_request::SlowRequest;
 
 pub(crate) const fn event(_: &Event) {}
+pub(crate) const fn slow_request(_: &SlowRequest) {}
 pub(crate) const fn recovery_phase(_: &'static str, _: Duration) {}
 pub(crate) const fn opened(_: &Path, _: &RecoveryStatistics, _is_read_only: bool) {}
 pub(crate) const fn checkpoint_made(_: &Checkpoint) {}

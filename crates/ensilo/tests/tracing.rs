@@ -90,6 +90,13 @@ fn check<E: Engine>(noted: &Noted, name: &str) {
     let cities = db.create_table::<City>().unwrap();
     db.transact(|tx| cities.insert(tx, &City { id: 1 })).unwrap();
     assert!(noted.take().is_empty(), "transactions make no events");
+    let watched: Database<E> =
+        options().on_slow_request(std::time::Duration::ZERO, 1, |_| ()).in_memory_with().unwrap();
+    watched.request().label("hello").transact(|_| Ok(())).unwrap();
+    assert_has(
+        &noted.take(),
+        &["WARN", "slow request", "label=\"hello\"", "attempts=1", "has_committed=true"],
+    );
     db.checkpoint().unwrap();
     db.backup(&copy).unwrap();
     let made = noted.take();

@@ -14,6 +14,7 @@ pub(super) mod queues;
 mod requests;
 mod schema_changes;
 mod sessions;
+mod slow_requests;
 pub(super) mod snapshots;
 mod statements;
 mod submit;

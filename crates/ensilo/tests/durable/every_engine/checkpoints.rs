@@ -149,7 +149,7 @@ fn checkpoints_come_by_themselves() {
 #[test]
 fn the_next_recovery_finds_the_checkpoint_and_the_log_after_it() {
     let disk = Arc::new(SimulatedDisk::new());
-    let db = with_accounts(&disk, 2000);
+    let (db, _) = with_accounts(&disk, 2000);
     let next = |db: &Database| db.statistics().unwrap().durability.unwrap().next_recovery;
     let before = next(&db);
     assert_eq!((before.checkpoint_bytes, before.is_measured), (0, false));
@@ -168,17 +168,26 @@ fn the_next_recovery_finds_the_checkpoint_and_the_log_after_it() {
 
 #[test]
 fn a_checkpoint_comes_before_a_recovery_would_take_too_long() {
-    let disk = Arc::new(SimulatedDisk::new());
-    let target = options().recovery_time_target(Duration::from_millis(100));
-    let db = open_with(target.log_file_bytes(16 << 20), &disk).unwrap();
-    let events = db.create_table::<Event>().unwrap();
-    let text = "x".repeat((1 << 20) - 100);
-    let durability = || db.statistics().unwrap().durability.unwrap();
-    while durability().checkpoints.made == 0 {
-        assert!(durability().log_bytes < 256 << 20, "no checkpoint in spite of the log");
-        db.transact(|tx| events.insert(tx, &Event { what: text.clone() })).unwrap();
-    }
-    assert!(durability().log_bytes >= 64 << 20, "so little log is not worth one");
+    const ROWS: u64 = 80;
+    let made_after = |target: Duration| {
+        let disk = Arc::new(SimulatedDisk::new());
+        let options = options().recovery_time_target(target).checkpoint_bytes_per_second(1 << 40);
+        let db = open_with(options.log_file_bytes(16 << 20), &disk).unwrap();
+        let events = db.create_table::<Event>().unwrap();
+        let text = "x".repeat((1 << 20) - 100);
+        for _ in 0..ROWS {
+            db.transact(|tx| events.insert(tx, &Event { what: text.clone() })).unwrap();
+        }
+        let durability = || db.statistics().unwrap().durability.unwrap();
+        assert!(durability().log_bytes >= ROWS << 19);
+        let is_due = durability().next_recovery.duration > target;
+        while is_due && durability().checkpoints.made == 0 {
+            thread::yield_now();
+        }
+        durability().checkpoints.made
+    };
+    assert_eq!(made_after(Duration::from_secs(3600)), 0);
+    assert_eq!(made_after(Duration::from_millis(100)), 1);
 }
 
 #[test]
