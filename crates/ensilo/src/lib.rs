@@ -260,11 +260,11 @@ pub mod group {
 /// nothing else is not shown, and changes without notice.
 pub mod row {
     pub use ensilo_row::{
-        AsKey, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError, INDEXES_MAX, IndexSchema,
-        KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, KeyedRow, Malformed,
-        NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema,
-        SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text, TextError, Timestamp, TimestampError,
-        Value, WordSlice, Words,
+        AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError,
+        INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader,
+        KeyedRow, Malformed, NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError,
+        RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text, TextError, Timestamp,
+        TimestampError, Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{
@@ -293,8 +293,9 @@ pub use ensilo_derive::{ColumnValue, Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
-    AsKey, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix, KeyedRow, Order, Row, RowId,
-    Schema, SchemaBuilder, SchemaChange, SchemaError, Text, TextError, Timestamp, TimestampError, Value,
+    AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix,
+    KeyedRow, Order, Row, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, Text, TextError,
+    Timestamp, TimestampError, Value,
 };
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};

@@ -20,6 +20,8 @@
 //!   key of its own.
 
 mod as_key;
+mod as_key_column;
+mod as_key_range;
 mod buf;
 mod column;
 pub(crate) mod escaped;
@@ -27,7 +29,9 @@ mod prefix;
 mod reader;
 mod tuple;
 
-pub use as_key::{AsKey, TextColumn};
+pub use as_key::AsKey;
+pub use as_key_column::{AsKeyColumn, TextColumn};
+pub use as_key_range::AsKeyRange;
 pub use buf::KeyBuf;
 pub use column::{KeyColumn, KeyPart, Order};
 pub use prefix::KeyPrefix;

@@ -1,10 +1,10 @@
 //! Ranges of encoded keys, scans of them, and when a scan ends.
 
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds as _};
 use std::sync::Arc;
 
 use ensilo_engine::{Direction, KeyBounds, Read, RowRef};
-use ensilo_row::KeyBuf;
+use ensilo_row::{AsKeyRange, Key, KeyBuf};
 
 use crate::Result;
 use crate::catalog::table_core::TableCore;
@@ -45,15 +45,11 @@ impl Bounds {
         self.as_slices().is_some_and(|range| range.contains(key.as_bytes()))
     }
 
-    /// Returns the keys in `range`, encoded by `encode`.
+    /// Returns the keys in `range`.
     #[inline]
-    pub(crate) fn range<K>(range: &impl RangeBounds<K>, encode: impl Fn(&K, &mut KeyBuf)) -> Self {
-        let encoded = |key: &K| {
-            let mut bytes = KeyBuf::new();
-            encode(key, &mut bytes);
-            bytes
-        };
-        Bounds { low: range.start_bound().map(encoded), high: range.end_bound().map(encoded) }
+    pub(crate) fn range<K: Key>(range: &impl AsKeyRange<K>) -> Self {
+        let (low, high) = range.key_bounds();
+        Bounds { low, high }
     }
 
     /// Returns the keys with a prefix in this range: the range's ends stand for all keys that begin with

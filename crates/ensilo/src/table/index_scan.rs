@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf};
-use ensilo_row::{AsKey, Columns, Key, KeyBuf, KeyPrefix, Row};
+use ensilo_row::{AsKey, AsKeyRange, Columns, Key, KeyBuf, KeyPrefix, Row};
 
 use super::by_index::ByIndex;
 use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange, key_and_columns};
@@ -38,8 +38,8 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
 
     /// Returns a scan of the rows with indexed columns in `range`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<K>) -> IndexScan<'_, T, K, T, E> {
-        IndexScan::new(self, Bounds::range(&range, |key, bytes| key.encode(bytes)).of_prefixes())
+    pub fn range(&self, range: impl AsKeyRange<K>) -> IndexScan<'_, T, K, T, E> {
+        IndexScan::new(self, Bounds::range(&range).of_prefixes())
     }
 
     /// Returns a scan of the rows with indexed columns that begin with these: `(a,)`, `(a, b)`, and so on.

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use ensilo_engine::{Engine, ReadOf, RowRef};
-use ensilo_row::{Columns, KeyBuf, Row};
+use ensilo_row::{AsKey, Columns, KeyBuf, Row};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
@@ -20,7 +20,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn get_many<'t>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        keys: &[T::Key],
+        keys: &[impl AsKey<T::Key>],
     ) -> Result<Vec<Option<T>>> {
         let mut rows = Vec::with_capacity(keys.len());
         self.get_columns_many::<T>(tx, keys, |_, row| rows.push(row))?;
@@ -36,14 +36,14 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn get_columns_many<'t, C: Columns<T>>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        keys: &[T::Key],
+        keys: &[impl AsKey<T::Key>],
         mut each: impl FnMut(usize, Option<C>),
     ) -> Result<()> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             self.in_blocks(inner, keys, |inner, first, block| {
                 let decode = |at: usize, row: RowRef<'_>| {
-                    or_key(C::decode(&keys[first + at], &RowWords(row)), block[at].as_bytes())
+                    or_key(C::decode(&keys[first + at].as_key(), &RowWords(row)), block[at].as_bytes())
                 };
                 let mut rows = KnownRows::default();
                 inner.get_many(
@@ -72,7 +72,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     pub fn find_many<'h, 't>(
         &'h self,
         tx: &mut impl ReadTransaction<'t, E>,
-        keys: &[T::Key],
+        keys: &[impl AsKey<T::Key>],
         mut each: impl FnMut(usize, Option<Found<'h, 't, T, E>>),
     ) -> Result<()> {
         tx.statement(|inner| {
@@ -80,7 +80,7 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.in_blocks(inner, keys, |inner, first, block| {
                 inner.find_many(&self.core.store, block, |at, raw| {
                     let at = first + at;
-                    each(at, raw.map(|raw| Found::new(self, keys[at].clone(), raw)));
+                    each(at, raw.map(|raw| Found::new(self, keys[at].as_key().into_owned(), raw)));
                 })
             })
         })
@@ -92,7 +92,7 @@ impl<T: Row, E: Engine> Table<T, E> {
     fn in_blocks<Raw: ReadOf<E>>(
         &self,
         inner: &mut Inner<'_, Raw>,
-        keys: &[T::Key],
+        keys: &[impl AsKey<T::Key>],
         mut look_up: impl FnMut(&mut Inner<'_, Raw>, usize, &[KeyBuf]) -> Result<()>,
     ) -> Result<()> {
         let mut first = 0;

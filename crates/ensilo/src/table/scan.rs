@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
-use ensilo_row::{Columns, Key, KeyBuf, KeyPrefix, Row};
+use ensilo_row::{AsKeyRange, Columns, KeyBuf, KeyPrefix, Row};
 
 use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table, key_and_columns};
 use crate::row_words::{RowWords, key_of_bytes};
@@ -50,10 +50,11 @@ impl<T: Row, E: Engine> Table<T, E> {
         self.scan_within(Bounds::ALL)
     }
 
-    /// Returns a scan of the rows with primary keys in `range`.
+    /// Returns a scan of the rows with primary keys in `range`, whose bounds are given as keys are everywhere, with `&str` for
+    /// texts: `"a".."b"`, `(7, "a")..`.
     #[inline]
-    pub fn range(&self, range: impl RangeBounds<T::Key>) -> Scan<'_, T, T, E> {
-        self.scan_within(Bounds::range(&range, |key, bytes| key.encode(bytes)))
+    pub fn range(&self, range: impl AsKeyRange<T::Key>) -> Scan<'_, T, T, E> {
+        self.scan_within(Bounds::range(&range))
     }
 
     /// Returns a scan of the rows with primary keys that begin with these columns: `(a,)`, `(a, b)`, and so

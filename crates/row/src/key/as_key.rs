@@ -1,14 +1,13 @@
-//! What a row can be looked up by: its key, or one whose texts are borrowed.
+//! What a row can be looked up by: its key, or one whose texts and bytes are borrowed.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
-use super::escaped;
-use super::{Key, KeyBuf, KeyColumn};
-use crate::{ColumnValue, Text};
+use super::{AsKeyColumn, Key, KeyBuf, KeyColumn, TextColumn};
 
 /// A key `K`, or what stands for one: a reference to it, or the same with `&str` in the place of each `String` or
-/// [`Text`](crate::Text), so that nothing has to be allocated for a look-up: `"name"` for `String`, `(7, "name")` for
-/// `(u32, String)`, in tuples of up to four columns.
+/// [`Text`](crate::Text) and `&[u8]` in the place of each `Vec<u8>`, so that nothing has to be allocated for a look-up:
+/// `"name"` for `String`, `(7, "name")` for `(u32, String)`. [`AsKeyColumn`] has all that stands for a column.
 ///
 /// ```
 /// use ensilo_row::{AsKey, Key, KeyBuf, Text};
@@ -35,14 +34,14 @@ pub trait AsKey<K: Key> {
     fn as_key(&self) -> Cow<'_, K>;
 }
 
-impl<K: Key> AsKey<K> for K {
+impl<C: KeyColumn> AsKey<C> for C {
     #[inline(always)]
     fn append_key(&self, key: &mut KeyBuf) {
-        self.append(key);
+        self.encode_key(key);
     }
 
     #[inline(always)]
-    fn as_key(&self) -> Cow<'_, K> {
+    fn as_key(&self) -> Cow<'_, C> {
         Cow::Borrowed(self)
     }
 }
@@ -59,125 +58,35 @@ impl<K: Key> AsKey<K> for &K {
     }
 }
 
-impl AsKey<Vec<u8>> for &[u8] {
-    #[inline]
-    fn append_key(&self, key: &mut KeyBuf) {
-        escaped::encode(self, key);
-    }
-
-    #[inline]
-    fn as_key(&self) -> Cow<'_, Vec<u8>> {
-        Cow::Owned(self.to_vec())
-    }
-}
-
-/// A column that holds text: `String` and [`Text`](crate::Text).
-pub trait TextColumn: ColumnValue {
-    /// Returns the text, without its end where it is too long.
-    fn of_text(text: &str) -> Self;
-}
-
-impl TextColumn for String {
-    #[inline]
-    fn of_text(text: &str) -> Self {
-        text.to_owned()
-    }
-}
-
-impl<const N: usize> TextColumn for Text<N> {
-    #[inline]
-    fn of_text(text: &str) -> Self {
-        Text::truncated(text)
-    }
-}
-
-impl<S: TextColumn> AsKey<S> for &str {
-    #[inline]
-    fn append_key(&self, key: &mut KeyBuf) {
-        escaped::encode(self.as_bytes(), key);
-    }
-
-    #[inline]
-    fn as_key(&self) -> Cow<'_, S> {
-        Cow::Owned(S::of_text(self))
-    }
-}
-
-/// What is done with one column of a tuple, by its kind.
-macro_rules! column {
-    (append text $name:ident $key:ident) => {
-        escaped::encode($name.as_bytes(), $key)
-    };
-    (append column $name:ident $key:ident) => {
-        $name.encode_key($key)
-    };
-    (own text $name:ident) => {
-        $name::of_text($name)
-    };
-    (own column $name:ident) => {
-        $name.clone()
-    };
-}
-
-/// Implements a tuple with the columns of these kinds.
-macro_rules! borrowed_tuple {
-    (@ {$($generics:tt)*} {$($done:tt)*} column $name:ident $($rest:tt)*) => {
-        borrowed_tuple!(@ {$($generics)* $name: KeyColumn,} {$($done)* ($name column $name)} $($rest)*);
-    };
-    (@ {$($generics:tt)*} {$($done:tt)*} text $name:ident $($rest:tt)*) => {
-        borrowed_tuple!(@ {$($generics)* $name: TextColumn,} {$($done)* ($name text &str)} $($rest)*);
-    };
-    (@ {$($generics:tt)*} {$(($name:ident $kind:ident $borrowed:ty))*}) => {
-        #[allow(non_snake_case, reason = "a column has the name of its type")]
-        impl<$($generics)*> AsKey<($($name,)*)> for ($($borrowed,)*) {
+/// Makes keys of one column of what stands for that column.
+macro_rules! borrowed_column {
+    ($([$($generics:tt)*] $borrowed:ty => $column:ty;)+) => {$(
+        impl<$($generics)*> AsKey<$column> for $borrowed {
             #[inline]
             fn append_key(&self, key: &mut KeyBuf) {
-                let ($($name,)*) = self;
-                $(column!(append $kind $name key);)*
+                AsKeyColumn::<$column>::append_column(self, key);
             }
 
             #[inline]
-            fn as_key(&self) -> Cow<'_, ($($name,)*)> {
-                let ($($name,)*) = self;
-                Cow::Owned(($(column!(own $kind $name),)*))
+            fn as_key(&self) -> Cow<'_, $column> {
+                Cow::Owned(AsKeyColumn::<$column>::to_column(self))
             }
         }
-    };
-    ($($column:tt)+) => {
-        borrowed_tuple!(@ {} {} $($column)+);
-    };
+    )+};
 }
 
-borrowed_tuple!(text A);
-borrowed_tuple!(text A column B);
-borrowed_tuple!(column A text B);
-borrowed_tuple!(text A text B);
-borrowed_tuple!(text A column B column C);
-borrowed_tuple!(column A text B column C);
-borrowed_tuple!(column A column B text C);
-borrowed_tuple!(text A text B column C);
-borrowed_tuple!(text A column B text C);
-borrowed_tuple!(column A text B text C);
-borrowed_tuple!(text A text B text C);
-borrowed_tuple!(text A column B column C column D);
-borrowed_tuple!(column A text B column C column D);
-borrowed_tuple!(column A column B text C column D);
-borrowed_tuple!(column A column B column C text D);
-borrowed_tuple!(text A text B column C column D);
-borrowed_tuple!(text A column B text C column D);
-borrowed_tuple!(text A column B column C text D);
-borrowed_tuple!(column A text B text C column D);
-borrowed_tuple!(column A text B column C text D);
-borrowed_tuple!(column A column B text C text D);
-borrowed_tuple!(text A text B text C column D);
-borrowed_tuple!(text A text B column C text D);
-borrowed_tuple!(text A column B text C text D);
-borrowed_tuple!(column A text B text C text D);
-borrowed_tuple!(text A text B text C text D);
+borrowed_column! {
+    [S: TextColumn] &str => S;
+    [S: TextColumn] Reverse<&str> => Reverse<S>;
+    [] &[u8] => Vec<u8>;
+    [const N: usize] &[u8; N] => Vec<u8>;
+    [] Reverse<&[u8]> => Reverse<Vec<u8>>;
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Text;
 
     /// Checks that both stand for the same key.
     fn check<K: Key + PartialEq + std::fmt::Debug>(borrowed: impl AsKey<K>, owned: K) {
@@ -189,19 +98,39 @@ mod tests {
         let own = bytes(&|bytes| owned.append(bytes));
         assert_eq!(bytes(&|bytes| borrowed.append_key(bytes)), own);
         assert_eq!(bytes(&|bytes| owned.append_key(bytes)), own);
+        assert_eq!(bytes(&|bytes| AsKey::<K>::append_key(&&owned, bytes)), own);
         assert_eq!(*borrowed.as_key(), owned);
+        assert_eq!(*owned.as_key(), owned);
+        assert_eq!(K::decode(&own), Ok(owned));
+    }
+
+    fn text() -> String {
+        "a\0text".to_owned()
     }
 
     #[test]
-    fn borrowed_texts_stand_for_owned_ones() {
-        let text = || "a\0text".to_owned();
+    fn borrowed_texts_and_bytes_stand_for_owned_ones() {
         check("a\0text", text());
         check("name", Text::<8>::truncated("name"));
         check(&b"\x01\0"[..], vec![1, 0]);
+        check(b"\x01\0", vec![1, 0]);
+        check(Reverse("a\0text"), Reverse(text()));
+        check(Reverse(&b"\x01\0"[..]), Reverse(vec![1, 0]));
+    }
+
+    #[test]
+    fn they_stand_for_any_column_of_a_tuple() {
+        check(("a\0text",), (text(),));
         check((7, "a\0text"), (7u32, text()));
         check(("name", 7), (Text::<4>::truncated("name"), 7u8));
         check(("name", "a\0text"), (Text::<4>::truncated("name"), text()));
+        check((&text(), &vec![1, 0]), (text(), vec![1u8, 0]));
+        check(("a\0text", None, &b"\0"[..]), (text(), None::<u32>, vec![0]));
         check((1, 2, "a\0text", 3), (1u8, 2u16, text(), 3i64));
+        check((Reverse("a\0text"), 1, b"\0", 2, 3), (Reverse(text()), 1u8, vec![0u8], 2u16, 3i64));
+        check(("a\0text", 1, "b", 2, "c", 3), (text(), 1u8, "b".to_owned(), 2u16, "c".to_owned(), 3i64));
+        check((1, 2, 3, 4, 5, 6, "a\0text"), (1u8, 2u8, 3u8, 4u8, 5u8, 6u8, text()));
+        check((1, 2, 3, 4, 5, 6, 7, "a\0text"), (1u8, 2u8, 3u8, 4u8, 5u8, 6u8, 7u64, text()));
     }
 
     #[test]

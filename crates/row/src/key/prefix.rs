@@ -1,9 +1,9 @@
 //! The first columns of a key: what a scan by prefix is given.
 
-use super::{Key, KeyBuf, KeyColumn, TextColumn, escaped};
+use super::{AsKey, AsKeyColumn, Key, KeyBuf, KeyColumn};
 
-/// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column. A
-/// text that is the last of one or two of them may be a `&str`: `("a",)`, or `(7, "a")`.
+/// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column. Texts
+/// and bytes may be borrowed as in [`AsKey`]: `("a",)`, or `(7, "a")`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no prefix of the key `{K}`",
     note = "a prefix is a tuple of the key's first columns; that of one column is written `(a,)`"
@@ -18,19 +18,21 @@ impl<K: Key> KeyPrefix<K> for () {
     fn append_prefix(&self, _key: &mut KeyBuf) {}
 }
 
-impl<K: KeyColumn> KeyPrefix<K> for (K,) {
+impl<C: KeyColumn, Q: AsKeyColumn<C>> KeyPrefix<C> for (Q,) {
     #[inline(always)]
     fn append_prefix(&self, key: &mut KeyBuf) {
-        self.append(key);
+        self.0.append_column(key);
     }
 }
 
 macro_rules! prefix {
-    ($($name:ident)+ $(, $rest:ident)*) => {
-        impl<$($name: KeyColumn,)+ $($rest: KeyColumn),*> KeyPrefix<($($name,)+ $($rest,)*)> for ($($name,)+) {
+    ($($name:ident $given:ident)+ $(, $rest:ident)*) => {
+        impl<$($name: KeyColumn, $given: AsKeyColumn<$name>,)+ $($rest: KeyColumn),*>
+            KeyPrefix<($($name,)+ $($rest,)*)> for ($($given,)+)
+        {
             #[inline(always)]
             fn append_prefix(&self, key: &mut KeyBuf) {
-                self.append(key);
+                AsKey::<($($name,)+)>::append_key(self, key);
             }
         }
     };
@@ -38,58 +40,23 @@ macro_rules! prefix {
 
 /// Implements the prefixes of a tuple, of which the part in brackets is the first.
 macro_rules! prefixes {
-    ([$($name:ident)+]) => {
-        prefix!($($name)+);
+    ([$($name:ident $given:ident)+]) => {
+        prefix!($($name $given)+);
     };
-    ([$($name:ident)+] $next:ident $($rest:ident)*) => {
-        prefix!($($name)+, $next $(, $rest)*);
-        prefixes!([$($name)+ $next] $($rest)*);
-    };
-}
-
-prefixes!([A]);
-prefixes!([A] B);
-prefixes!([A] B C);
-prefixes!([A] B C D);
-prefixes!([A] B C D E);
-prefixes!([A] B C D E F);
-prefixes!([A] B C D E F G);
-prefixes!([A] B C D E F G H);
-
-impl<S: TextColumn> KeyPrefix<S> for (&str,) {
-    #[inline]
-    fn append_prefix(&self, key: &mut KeyBuf) {
-        escaped::encode(self.0.as_bytes(), key);
-    }
-}
-
-/// Implements prefixes that are or end with a borrowed text, of keys with so many columns behind it.
-macro_rules! text_prefixes {
-    ($($rest:ident)*) => {
-        impl<S: TextColumn, $($rest: KeyColumn),*> KeyPrefix<(S, $($rest,)*)> for (&str,) {
-            #[inline]
-            fn append_prefix(&self, key: &mut KeyBuf) {
-                escaped::encode(self.0.as_bytes(), key);
-            }
-        }
-
-        impl<A: KeyColumn, S: TextColumn, $($rest: KeyColumn),*> KeyPrefix<(A, S, $($rest,)*)> for (A, &str) {
-            #[inline]
-            fn append_prefix(&self, key: &mut KeyBuf) {
-                self.0.encode_key(key);
-                escaped::encode(self.1.as_bytes(), key);
-            }
-        }
+    ([$($name:ident $given:ident)+] $next:ident $next_given:ident $($rest:ident $rest_given:ident)*) => {
+        prefix!($($name $given)+, $next $(, $rest)*);
+        prefixes!([$($name $given)+ $next $next_given] $($rest $rest_given)*);
     };
 }
 
-text_prefixes!();
-text_prefixes!(C);
-text_prefixes!(C D);
-text_prefixes!(C D E);
-text_prefixes!(C D E F);
-text_prefixes!(C D E F G);
-text_prefixes!(C D E F G H);
+prefixes!([A QA]);
+prefixes!([A QA] B QB);
+prefixes!([A QA] B QB C QC);
+prefixes!([A QA] B QB C QC D QD);
+prefixes!([A QA] B QB C QC D QD E QE);
+prefixes!([A QA] B QB C QC D QD E QE F QF);
+prefixes!([A QA] B QB C QC D QD E QE F QF G QG);
+prefixes!([A QA] B QB C QC D QD E QE F QF G QG H QH);
 
 #[cfg(test)]
 mod tests {
@@ -107,6 +74,10 @@ mod tests {
         let (text, name) = ("a\0b".to_owned(), Text::<8>::truncated("name"));
         assert_eq!(encoded::<String>(("a\0b",)), encoded::<String>((text.clone(),)));
         assert_eq!(encoded::<(Text<8>, u32)>(("name",)), encoded::<(Text<8>, u32)>((name,)));
-        assert_eq!(encoded::<(u16, String, u8)>((7, "a\0b")), encoded::<(u16, String, u8)>((7, text)));
+        type Five = (u16, String, u8, Vec<u8>, String);
+        let owned = (7, text.clone(), 8, vec![0], text);
+        assert_eq!(encoded::<Five>((7, "a\0b")), encoded::<Five>((7, owned.1.clone())));
+        assert_eq!(encoded::<Five>((7, "a\0b", 8, b"\0")), encoded::<Five>((7, owned.1.clone(), 8, vec![0])));
+        assert_eq!(encoded::<Five>((7, "a\0b", 8, b"\0", "a\0b")), encoded::<Five>(owned));
     }
 }

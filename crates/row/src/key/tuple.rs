@@ -1,6 +1,8 @@
 //! Whole keys: one column, or a tuple of up to eight.
 
-use super::{KeyBuf, KeyColumn, KeyPart, KeyReader};
+use std::borrow::Cow;
+
+use super::{AsKey, AsKeyColumn, KeyBuf, KeyColumn, KeyPart, KeyReader};
 use crate::Malformed;
 
 /// The key of a table or index as a Rust type: one [`KeyColumn`] or a tuple of them.
@@ -13,14 +15,17 @@ use crate::Malformed;
 /// assert_eq!(key.as_bytes(), [0, 1, 2, 0, 0, 0, 3]);
 /// assert_eq!(<(u16, u8, u32)>::decode(key.as_bytes()), Ok((1, 2, 3)));
 /// ```
-pub trait Key: Clone + 'static {
+pub trait Key: AsKey<Self> + Clone + 'static {
     /// The columns, to compare with a schema.
     const PARTS: &'static [KeyPart];
     /// The length of every encoded key in bytes, if always the same.
     const FIXED_LEN: Option<usize>;
 
     /// Appends the encoded key.
-    fn append(&self, key: &mut KeyBuf);
+    #[inline(always)]
+    fn append(&self, key: &mut KeyBuf) {
+        self.append_key(key);
+    }
 
     /// Makes `key` the encoded key.
     #[inline(always)]
@@ -56,11 +61,6 @@ pub trait Key: Clone + 'static {
 impl<K: KeyColumn> Key for K {
     const PARTS: &'static [KeyPart] = &[K::PART];
     const FIXED_LEN: Option<usize> = K::KEY_LEN;
-
-    #[inline(always)]
-    fn append(&self, key: &mut KeyBuf) {
-        self.encode_key(key);
-    }
 
     #[inline(always)]
     fn take(key: &mut KeyReader<'_>) -> Result<Self, Malformed> {
@@ -102,44 +102,51 @@ const fn choose(total: Option<usize>, all_words: bool) -> Append {
 }
 
 macro_rules! tuple_key {
-    ($($name:ident $index:tt),+) => {
+    ($($name:ident $given:ident $index:tt),+) => {
         impl<$($name: KeyColumn),+> Key for ($($name,)+) {
             const PARTS: &'static [KeyPart] = &[$($name::PART),+];
             const FIXED_LEN: Option<usize> = sum(&[$($name::KEY_LEN),+]);
-
-            #[inline(always)]
-            fn append(&self, key: &mut KeyBuf) {
-                match const { choose(sum(&[$($name::KEY_LEN),+]), $($name::IS_WORD)&&+) } {
-                    // A reader loads the key's slice as one word: one store of that size is forwarded to it at once.
-                    Append::Word(len) => {
-                        let mut word = 0u64;
-                        $(word = word.unbounded_shl(8 * $name::KEY_LEN.unwrap_or(0) as u32) | self.$index.key_bits();)+
-                        key.append_part((word << (64 - 8 * len)).to_be_bytes(), len);
-                    }
-                    Append::TwoWords(len) => {
-                        let mut words = 0u128;
-                        $(words = words << (8 * $name::KEY_LEN.unwrap_or(0)) | u128::from(self.$index.key_bits());)+
-                        key.append_part((words << (128 - 8 * len)).to_be_bytes(), len);
-                    }
-                    Append::Columns => {
-                        $(self.$index.encode_key(key);)+
-                    }
-                }
-            }
 
             #[inline(always)]
             fn take(key: &mut KeyReader<'_>) -> Result<Self, Malformed> {
                 Ok(($($name::decode_key(key)?,)+))
             }
         }
+
+        impl<$($name: KeyColumn, $given: AsKeyColumn<$name>),+> AsKey<($($name,)+)> for ($($given,)+) {
+            #[inline(always)]
+            fn append_key(&self, key: &mut KeyBuf) {
+                match const { choose(sum(&[$($name::KEY_LEN),+]), $($name::IS_WORD)&&+) } {
+                    // A reader loads the key's slice as one word: one store of that size is forwarded to it at once.
+                    Append::Word(len) => {
+                        let mut word = 0u64;
+                        $(word = word.unbounded_shl(8 * $name::KEY_LEN.unwrap_or(0) as u32) | self.$index.column_bits();)+
+                        key.append_part((word << (64 - 8 * len)).to_be_bytes(), len);
+                    }
+                    Append::TwoWords(len) => {
+                        let mut words = 0u128;
+                        $(words = words << (8 * $name::KEY_LEN.unwrap_or(0)) | u128::from(self.$index.column_bits());)+
+                        key.append_part((words << (128 - 8 * len)).to_be_bytes(), len);
+                    }
+                    Append::Columns => {
+                        $(self.$index.append_column(key);)+
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn as_key(&self) -> Cow<'_, ($($name,)+)> {
+                Cow::Owned(($(self.$index.to_column(),)+))
+            }
+        }
     };
 }
 
-tuple_key!(A 0);
-tuple_key!(A 0, B 1);
-tuple_key!(A 0, B 1, C 2);
-tuple_key!(A 0, B 1, C 2, D 3);
-tuple_key!(A 0, B 1, C 2, D 3, E 4);
-tuple_key!(A 0, B 1, C 2, D 3, E 4, F 5);
-tuple_key!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-tuple_key!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+tuple_key!(A QA 0);
+tuple_key!(A QA 0, B QB 1);
+tuple_key!(A QA 0, B QB 1, C QC 2);
+tuple_key!(A QA 0, B QB 1, C QC 2, D QD 3);
+tuple_key!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4);
+tuple_key!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5);
+tuple_key!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5, G QG 6);
+tuple_key!(A QA 0, B QB 1, C QC 2, D QD 3, E QE 4, F QF 5, G QG 6, H QH 7);
