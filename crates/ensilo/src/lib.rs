@@ -293,7 +293,7 @@ pub use ensilo_derive::{ColumnValue, Columns, Row};
 pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
-    AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, Columns, Decimal, Key, KeyColumn, KeyPrefix,
+    AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, Columns, Decimal, GivenAs, Key, KeyColumn, KeyPrefix,
     KeyedRow, Order, Row, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, Text, TextError,
     Timestamp, TimestampError, Value,
 };

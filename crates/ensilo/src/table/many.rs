@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use ensilo_engine::{Engine, ReadOf, RowRef};
-use ensilo_row::{AsKey, Columns, KeyBuf, Row};
+use ensilo_row::{AsKey, Columns, GivenAs, KeyBuf, Row};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
@@ -17,11 +17,14 @@ impl<T: Row, E: Engine> Table<T, E> {
     ///
     /// # Errors
     /// Those of every statement, see [`Table`].
-    pub fn get_many<'t>(
+    pub fn get_many<'t, Q: AsKey<T::Key>>(
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
-        keys: &[impl AsKey<T::Key>],
-    ) -> Result<Vec<Option<T>>> {
+        keys: &[Q],
+    ) -> Result<Vec<Option<T>>>
+    where
+        T::Key: GivenAs<Q>,
+    {
         let mut rows = Vec::with_capacity(keys.len());
         self.get_columns_many::<T>(tx, keys, |_, row| rows.push(row))?;
         Ok(rows)
@@ -69,12 +72,15 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// # Errors
     /// Those of every statement, see [`Table`].
     #[inline]
-    pub fn find_many<'h, 't>(
+    pub fn find_many<'h, 't, Q: AsKey<T::Key>>(
         &'h self,
         tx: &mut impl ReadTransaction<'t, E>,
-        keys: &[impl AsKey<T::Key>],
+        keys: &[Q],
         mut each: impl FnMut(usize, Option<Found<'h, 't, T, E>>),
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        T::Key: GivenAs<Q>,
+    {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             self.in_blocks(inner, keys, |inner, first, block| {

@@ -21,9 +21,31 @@ use super::{AsKeyColumn, Key, KeyBuf, KeyColumn, TextColumn};
 /// let owned: (u32, Text<8>) = (7, Text::truncated("name"));
 /// assert_eq!(encoded::<(u32, Text<8>)>((7, "name")), encoded::<(u32, Text<8>)>(&owned));
 /// ```
+///
+/// The columns are those of the key, in its order, and a borrowed text stands for nothing but a text:
+/// ```compile_fail,E0277
+/// # use ensilo_row::{AsKey, Key};
+/// # fn look_up<K: Key>(key: impl AsKey<K>) {}
+/// look_up::<(u32, String)>(("name", 7));
+/// ```
+/// ```compile_fail,E0277
+/// # use ensilo_row::{AsKey, Key};
+/// # fn look_up<K: Key>(key: impl AsKey<K>) {}
+/// look_up::<(u32, String)>((7, "name", 1));
+/// ```
+/// ```compile_fail,E0277
+/// # use ensilo_row::{AsKey, Key};
+/// # fn look_up<K: Key>(key: impl AsKey<K>) {}
+/// look_up::<u32>("name");
+/// ```
+/// ```compile_fail,E0277
+/// # use ensilo_row::{AsKey, Key};
+/// # fn look_up<K: Key>(key: impl AsKey<K>) {}
+/// look_up::<String>(b"name");
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no key `{K}`",
-    note = "a row is looked up by the columns of its primary key in their order, as a tuple where there are several, with `&str` for texts"
+    note = "a key is given by its columns in their order, as a tuple where there are several, with `&str` for texts and `&[u8]` for bytes"
 )]
 pub trait AsKey<K: Key> {
     /// Appends the encoded key.

@@ -40,6 +40,11 @@ impl<C: KeyColumn> AsKeyColumn<C> for C {
 }
 
 /// A column that holds text: `String` and [`Text`].
+#[diagnostic::on_unimplemented(
+    message = "a `&str` stands for a text, and the column is a `{Self}`",
+    label = "this `&str` is given for a column `{Self}`",
+    note = "a key is given by its columns in their order, each by its own type; texts as `&str` and bytes as `&[u8]` as well"
+)]
 pub trait TextColumn: ColumnValue {
     /// Returns the text, without its end where it is too long.
     fn of_text(text: &str) -> Self;

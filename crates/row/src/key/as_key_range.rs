@@ -21,6 +21,13 @@ use super::{AsKey, Key, KeyBuf};
 /// assert_eq!(bounds::<String>("a".."b"), bounds::<String>("a".to_owned().."b".to_owned()));
 /// assert_eq!(bounds::<(u32, String)>((7, "a")..), (Bound::Included(b"\0\0\0\x07a\0".to_vec()), Bound::Unbounded));
 /// ```
+///
+/// Each bound is a whole key; the keys that begin with some columns are a [prefix](super::KeyPrefix):
+/// ```compile_fail,E0277
+/// # use ensilo_row::{AsKeyRange, Key};
+/// # fn scan<K: Key>(range: impl AsKeyRange<K>) {}
+/// scan::<(u32, String)>((7,)..(8,));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no range of keys `{K}`",
     note = "a range is `..`, `a..b`, `a..=b`, `a..`, `..b`, `..=b` or a pair of `Bound`s, of keys as a look-up takes them"

@@ -4,9 +4,28 @@ use super::{AsKey, AsKeyColumn, Key, KeyBuf, KeyColumn};
 
 /// The first columns of a key `K`, as a tuple: `()`, `(A,)` or `(A, B)` for `K = (A, B)`; `()` or `(K,)` for one column. Texts
 /// and bytes may be borrowed as in [`AsKey`]: `("a",)`, or `(7, "a")`.
+///
+/// A prefix has no more columns than its key has, and is a tuple also where it is one column:
+/// ```
+/// # use ensilo_row::{Key, KeyPrefix};
+/// # fn scan<K: Key>(prefix: impl KeyPrefix<K>) {}
+/// scan::<(u32, String)>(());
+/// scan::<(u32, String)>((7,));
+/// scan::<(u32, String)>((7, "name"));
+/// ```
+/// ```compile_fail,E0277
+/// # use ensilo_row::{Key, KeyPrefix};
+/// # fn scan<K: Key>(prefix: impl KeyPrefix<K>) {}
+/// scan::<(u32, String)>((7, "name", 1));
+/// ```
+/// ```compile_fail,E0277
+/// # use ensilo_row::{Key, KeyPrefix};
+/// # fn scan<K: Key>(prefix: impl KeyPrefix<K>) {}
+/// scan::<(u32, String)>(7);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no prefix of the key `{K}`",
-    note = "a prefix is a tuple of the key's first columns; that of one column is written `(a,)`"
+    note = "a prefix is a tuple of the key's first columns, in their order and at most as many; that of one column is written `(a,)`"
 )]
 pub trait KeyPrefix<K: Key> {
     /// Appends the encoded columns.

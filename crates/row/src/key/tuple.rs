@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{AsKey, AsKeyColumn, KeyBuf, KeyColumn, KeyPart, KeyReader};
+use super::{AsKey, AsKeyColumn, GivenAs, KeyBuf, KeyColumn, KeyPart, KeyReader};
 use crate::Malformed;
 
 /// The key of a table or index as a Rust type: one [`KeyColumn`] or a tuple of them.
@@ -15,7 +15,7 @@ use crate::Malformed;
 /// assert_eq!(key.as_bytes(), [0, 1, 2, 0, 0, 0, 3]);
 /// assert_eq!(<(u16, u8, u32)>::decode(key.as_bytes()), Ok((1, 2, 3)));
 /// ```
-pub trait Key: AsKey<Self> + Clone + 'static {
+pub trait Key: AsKey<Self> + GivenAs<Self> + Clone + 'static {
     /// The columns, to compare with a schema.
     const PARTS: &'static [KeyPart];
     /// The length of every encoded key in bytes, if always the same.

@@ -1,8 +1,9 @@
 //! What statements return, and that a transaction sees its own writes.
 
-use std::ops::ControlFlow;
+use std::cmp::Reverse;
+use std::ops::{Bound, ControlFlow};
 
-use ensilo::{Error, Result, Row, RowId, Text};
+use ensilo::{Error, KeyedRow as _, Result, Row, RowId, Text};
 
 use super::{
     Account, Balance, Event, IdAndVisits, Visits, account, owner, queues::check_index, quick, with_accounts,
@@ -273,6 +274,103 @@ fn rows_are_looked_up_by_borrowed_texts() {
         assert!(places.delete(tx, ("CH", "Bern"))?);
         assert_eq!(places.take(tx, ("CH", "Basel"))?.map(|place| place.kind), Some(Text::truncated("port")));
         assert_eq!(places.scan().count(tx)?, 0);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "part", index(name = "by_place", columns(place desc, digest)))]
+struct Part {
+    #[row(key)]
+    maker: String,
+    #[row(key)]
+    digest: Vec<u8>,
+    #[row(key)]
+    number: u32,
+    #[row(key)]
+    grade: Text<4>,
+    #[row(key)]
+    version: u8,
+    place: String,
+}
+
+type PartKey = (String, Vec<u8>, u32, Text<4>, u8);
+
+fn part(maker: &str, digest: &[u8], number: u32) -> Part {
+    let (maker, digest, grade) = (maker.to_owned(), digest.to_vec(), Text::truncated("good"));
+    Part { place: format!("{maker}-{number}"), maker, digest, number, grade, version: 1 }
+}
+
+#[test]
+fn borrowed_columns_stand_in_bounds_prefixes_and_look_ups_of_many() {
+    let db = quick();
+    let parts = db.table::<Part>().unwrap();
+    let by_place = parts.index::<(Reverse<String>, Vec<u8>)>("by_place").unwrap();
+    let all = [part("a", b"\0", 1), part("a", b"\0", 2), part("a\0", b"", 3), part("b", b"\x01", 4)];
+    db.transact(|tx| parts.insert_many(tx, &all)).unwrap();
+    let numbers = |rows: Vec<Part>| rows.iter().map(|part| part.number).collect::<Vec<_>>();
+    let mut keys = vec![("b", &b"\x01"[..], 4, "good", 1), ("a", &b"\x01"[..], 4, "good", 1)];
+    db.transact(|tx| {
+        assert_eq!(parts.get(tx, ("a", b"\0", 2, "good", 1))?, Some(all[1].clone()));
+        let second = all[1].key();
+        assert_eq!(parts.get(tx, &second)?, Some(all[1].clone()));
+        assert_eq!(parts.get(tx, second)?, Some(all[1].clone()));
+        assert_eq!(parts.get_many(tx, &keys)?, [Some(all[3].clone()), None]);
+        assert_eq!(
+            parts.get_many(tx, &[all[0].key(), all[2].key()])?,
+            [0, 2].map(|at: usize| Some(all[at].clone()))
+        );
+        let mut found = Vec::new();
+        parts.find_many(tx, &keys, |at, part| found.push((at, part.map(|part| part.key().2))))?;
+        assert_eq!(found, [(0, Some(4)), (1, None)]);
+        let mut places = Vec::new();
+        parts.get_columns_many::<PlaceOfPart>(tx, &keys, |at, place| {
+            places.push((at, place.map(|place| place.place)))
+        })?;
+        assert_eq!(places, [(0, Some("b-4".to_owned())), (1, None)]);
+        let first = ("a", b"\0", 2, "good", 0);
+        assert_eq!(numbers(parts.range(first..).rows(tx)?), [2, 3, 4]);
+        assert_eq!(numbers(parts.range(..=("a", b"\0", 2, "good", 1)).rows(tx)?), [1, 2]);
+        let behind =
+            (Bound::Excluded(("a", &b"\0"[..], 1, "good", 1)), Bound::Excluded(("b", &b""[..], 0, "", 0)));
+        assert_eq!(numbers(parts.range(behind).rows(tx)?), [2, 3]);
+        assert_eq!(numbers(parts.range(all[1].key()..=all[2].key()).rows(tx)?), [2, 3]);
+        assert_eq!(numbers(parts.range(&all[1].key()..&all[2].key()).rows(tx)?), [2]);
+        assert_eq!(numbers(parts.prefix(("a",)).rows(tx)?), [1, 2]);
+        assert_eq!(numbers(parts.prefix(("a", b"\0", 2, "good")).rows(tx)?), [2]);
+        assert_eq!(numbers(by_place.range((Reverse("b"), b"")..).rows(tx)?), [2, 1, 3]);
+        assert_eq!(numbers(by_place.range(..(Reverse("a-1"), b"\0")).rows(tx)?), [4, 2]);
+        assert_eq!(numbers(by_place.prefix((Reverse("b-4"),)).rows(tx)?), [4]);
+        assert_eq!(by_place.get(tx, (Reverse("a-1"), b"\0"))?, Some(all[0].clone()));
+        Ok(())
+    })
+    .unwrap();
+    keys.clear();
+    db.transact(|tx| {
+        assert_eq!(parts.get_many(tx, &keys)?, []);
+        assert_eq!(parts.get_many::<PartKey>(tx, &[])?, []);
+        assert_eq!(parts.range(("a", &b"\0"[..], 2, "good", 0)..("b", &b""[..], 0, "", 0)).delete(tx)?, 2);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(numbers(db.transact(|tx| parts.scan().rows(tx)).unwrap()), [1, 4]);
+}
+
+/// The column of a part that is in no key.
+#[derive(Debug, ensilo::Columns)]
+#[columns(of = Part)]
+struct PlaceOfPart {
+    place: String,
+}
+
+#[test]
+fn keys_without_texts_need_no_type_where_many_are_looked_up() {
+    let (db, accounts) = with_accounts(3);
+    db.transact(|tx| {
+        assert_eq!(accounts.get_many(tx, &[])?, []);
+        accounts.find_many(tx, &[], |_, _| panic!("no key was given"))?;
+        assert_eq!(accounts.get_many(tx, &[2u8.into(), 7u16.into()])?, [Some(account(2)), None]);
         Ok(())
     })
     .unwrap();
