@@ -17,9 +17,9 @@ pub enum Failpoint {
     IndexFilled,
     /// An index that is dropped or given up takes no reads and no entries any more. Writers still know it.
     IndexDropped,
-    /// The catalog's rows of a table that is dropped are gone, and nothing else of it.
+    /// The catalog's rows of a table that is dropped, or truncated, are gone, and nothing else of it.
     TableRowsDeleted,
-    /// A table is unknown to statements that begin from now on. Its stores are still there.
+    /// A table is unknown to statements that begin from now on, or its stores are, since it was truncated. They are still there.
     TableForgotten,
     /// A checkpoint has chosen the epoch that it begins in.
     CheckpointBegun,

@@ -22,6 +22,7 @@ pub(crate) mod rebuild;
 mod rebuild_broken;
 pub(crate) mod system;
 pub(crate) mod table_core;
+mod truncate;
 mod wait;
 
 use std::collections::HashMap;
@@ -104,14 +105,13 @@ impl<E: Engine> Catalog<E> {
         self.dropped.get(id).map(|dropped| NamedStore { name: dropped.in_abort(), keys: None })
     }
 
-    /// Takes the table out.
-    fn remove(&self, table: &TableCore<E::Store>) {
+    /// Notes the names of a table and of its indexes, the stores of which are about to be dropped.
+    fn note_dropped(&self, table: &TableCore<E::Store>) {
         let name = || DroppedName::Table(Arc::clone(&table.name));
         for index in table.indexes.snapshot() {
             self.dropped.add(index.store.id(), name());
         }
         self.dropped.add(table.store.id(), name());
-        self.write().remove(&table.name);
     }
 
     /// Locks the catalog for a change.

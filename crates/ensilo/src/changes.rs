@@ -24,7 +24,10 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Store};
 use ensilo_epoch::Epoch;
-use ensilo_log::{ChangeReadError, ChangeReader, ChangeReaderOptions, HistoryId, LogPlace, change_history};
+use ensilo_log::{
+    ChangeReadError, ChangeReader, ChangeReaderOptions, DEFINITION_TABLES, EpochChanges, HistoryId, LogPlace,
+    LoggedChange, change_history,
+};
 
 pub use self::change::{Change, ChangeBatch, RowChange};
 use self::position::Missed;
@@ -39,6 +42,9 @@ use crate::{Error, Result};
 
 /// How many bytes of changes are held, unless a request says so.
 const MEMORY_BYTES: usize = 16 << 20;
+
+/// The table of the definitions in which truncations are noted.
+const NOTES_TABLE: u32 = DEFINITION_TABLES[1];
 
 /// What is asked of a change feed. [`Database::changes`](crate::generic::Database::changes) makes one.
 #[must_use = "a request does nothing until it says where to begin"]
@@ -86,8 +92,8 @@ impl<E: Engine> Database<E> {
 }
 
 impl<E: Engine> ChangesRequest<'_, E> {
-    /// Narrows it to the tables with these names, as they are now. By default it is all tables, also those that are created
-    /// later.
+    /// Narrows it to the tables with these names, as they are now and after they are truncated. By default it is all tables, also those
+    /// that are created later.
     pub fn tables<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.tables = Some(names.into_iter().map(Into::into).collect());
         self
@@ -113,15 +119,17 @@ impl<E: Engine> ChangesRequest<'_, E> {
         if position.place > stored_to {
             return Err(source.missed(Missed::OtherHistory));
         }
-        let tables = self.tables.as_ref().map(|names| {
+        let ids = self.tables.as_ref().map(|names| {
             let id = |name: &String| Ok(self.database.table_core(name)?.store.id().0);
-            names.iter().map(id).collect::<Result<BTreeSet<_>>>()
+            names.iter().map(id).chain([Ok(NOTES_TABLE)]).collect::<Result<BTreeSet<_>>>()
         });
-        let options = ChangeReaderOptions { tables: tables.transpose()?, bytes_max: self.memory_bytes };
-        let reader = source.open(position, options)?;
+        let options = ChangeReaderOptions { tables: ids.transpose()?, bytes_max: self.memory_bytes };
+        let reader = source.open(position, options.clone())?;
         // What is given from here on was seen in this opening.
         let ((history, _), shared) = (source.history()?, Arc::clone(shared));
-        Ok(Changes { shared, reader, history, tables: HashMap::new(), wake: Arc::default() })
+        let is_within_epoch = position.place != LogPlace::before(position.place.epoch());
+        let (names, known, wake, reader_begins) = (self.tables, HashMap::new(), Arc::default(), None);
+        Ok(Changes { shared, reader, options, reader_begins, history, names, known, is_within_epoch, wake })
     }
 
     /// Begins behind everything that is stored now.
@@ -150,7 +158,9 @@ impl<E: Engine> ChangesRequest<'_, E> {
 /// is longer. It does not keep the database open. A commit that nobody waits for is given within about 5 ms, one that waits to be
 /// stored as soon as it is.
 ///
-/// Changes of tables that were dropped since are left out, as are those of indexes and definitions.
+/// Changes of tables that were dropped since are left out, as are those of indexes and definitions. A table that was
+/// [truncated](Database::truncate_table) is [emptied](Change::empties_table) by one change; those of its rows from before are left out from
+/// then on.
 ///
 /// # Errors
 /// [`Error::Closed`] once the database is being closed; [`Error::ChangesMissed`] when log files have gone that were not read yet,
@@ -160,8 +170,16 @@ impl<E: Engine> ChangesRequest<'_, E> {
 pub struct Changes<E: Engine = Silo> {
     shared: Arc<DatabaseShared<E>>,
     reader: ChangeReader,
+    /// With which the reader is opened.
+    options: ChangeReaderOptions,
+    /// Where it has to be opened anew: these have changed, or what was read there could not be given.
+    reader_begins: Option<LogPlace>,
     history: HistoryId,
-    tables: HashMap<u32, Arc<TableCore<E::Store>>>,
+    /// Of the tables that were asked for, unless that is all.
+    names: Option<Vec<String>>,
+    known: HashMap<u32, Arc<TableCore<E::Store>>>,
+    /// Whether a part of an epoch was given, so that its end has to be told.
+    is_within_epoch: bool,
     wake: Arc<Wake>,
 }
 
@@ -170,7 +188,7 @@ impl<E: Engine> Changes<E> {
     /// it now and then does not fall behind what is kept.
     #[must_use]
     pub fn position(&self) -> ChangePosition {
-        ChangePosition { history: self.history, place: self.reader.place() }
+        ChangePosition { history: self.history, place: self.place() }
     }
 
     /// Returns the next changes that are stored, without waiting for any.
@@ -229,16 +247,90 @@ impl<E: Engine> Changes<E> {
 
     fn next_up_to(&mut self, durable_epoch: Epoch) -> Result<Option<ChangeBatch>> {
         loop {
+            self.open_reader()?;
+            let place = self.reader.place();
             let read = self.reader.next(durable_epoch);
             let Some(read) = read.map_err(|error| error_of(&self.shared, error))? else { return Ok(None) };
-            let position = ChangePosition { history: self.history, place: read.next };
-            // Only now: a table is at least as new as the rows that were read.
-            let batch = ChangeBatch::new(read, position, |id| table_of(&mut self.tables, &self.shared, id));
+            let has_rows = read.changes.iter().any(|change| !DEFINITION_TABLES.contains(&change.table));
+            let batch = self.batch_of(read).inspect_err(|_| self.reader_begins = Some(place))?;
             // The end of an epoch is told even if the rest of it was of tables that are gone.
-            if !batch.changes.is_empty() || batch.ends_epoch {
+            let tells_end = batch.ends_epoch && (has_rows || self.is_within_epoch);
+            if !batch.changes.is_empty() || tells_end {
+                self.is_within_epoch = !batch.ends_epoch;
                 return Ok(Some(batch));
             }
         }
+    }
+
+    /// Returns what was read as changes of tables; what is of no table any more is left out.
+    ///
+    /// # Errors
+    /// Those of [`Changes::emptied`].
+    fn batch_of(&mut self, read: EpochChanges) -> Result<ChangeBatch> {
+        let EpochChanges { epoch, changes, is_end, next } = read;
+        let mut given = Vec::with_capacity(changes.len());
+        for logged in changes {
+            if DEFINITION_TABLES.contains(&logged.table) {
+                given.extend(self.emptied(&logged, next)?);
+            } else if let Some(table) = self.table(logged.table) {
+                // Only now: a table is at least as new as the rows that were read.
+                given.push(Change::new(&*table, epoch, logged));
+            }
+        }
+        let position = ChangePosition { history: self.history, place: next };
+        Ok(ChangeBatch { epoch: epoch.get(), changes: given, ends_epoch: is_end, position })
+    }
+
+    /// Returns the change that empties a table, if a row of the definitions says that, and follows the table from `next` on under its new
+    /// id: the rows of that are of later epochs.
+    ///
+    /// # Errors
+    /// [`Error::NestedRequest`] on a thread of the log that calls a waker, while the table is being truncated.
+    fn emptied(&mut self, logged: &LoggedChange, next: LogPlace) -> Result<Option<Change>> {
+        let row = logged.row.as_ref().filter(|_| logged.table == NOTES_TABLE);
+        let emptied = row.and_then(|row| self.shared.catalog.system.emptied(&logged.key, row));
+        let Some(id) = emptied else { return Ok(None) };
+        if self.table(id.0).is_none() {
+            // That may be stored before others see the table. The one who truncates it has the catalog until they do.
+            self.shared.check_may_wait()?;
+            drop(self.shared.catalog.change());
+        }
+        let table = self.table(id.0);
+        let is_followed = |table: &Arc<TableCore<E::Store>>| {
+            self.names.as_ref().is_none_or(|names| names.iter().any(|name| **name == *table.name))
+        };
+        let table = table.filter(is_followed);
+        Ok(table.map(|table| {
+            if self.options.tables.as_mut().is_some_and(|ids| ids.insert(id.0)) {
+                self.reader_begins = Some(next);
+            }
+            Change::emptied(&*table, logged.tid)
+        }))
+    }
+
+    fn place(&self) -> LogPlace {
+        self.reader_begins.unwrap_or(self.reader.place())
+    }
+
+    /// Opens the reader anew, with the tables that are followed now.
+    fn open_reader(&mut self) -> Result<()> {
+        if let Some(place) = self.reader_begins {
+            let position = ChangePosition { history: self.history, place };
+            self.reader = Source::of(&self.shared)?.open(position, self.options.clone())?;
+            self.reader_begins = None;
+        }
+        Ok(())
+    }
+
+    /// Returns the table with this id as it is now; `None` if it is not there any more.
+    fn table(&mut self, id: u32) -> Option<Arc<TableCore<E::Store>>> {
+        if let Some(table) = self.known.get(&id).filter(|table| table.check_exists().is_ok()) {
+            return Some(Arc::clone(table));
+        }
+        self.known.clear();
+        let tables = self.shared.catalog.tables();
+        self.known.extend(tables.into_iter().map(|table| (table.store.id().0, table)));
+        self.known.get(&id).cloned()
     }
 }
 
@@ -281,20 +373,6 @@ impl<E: Engine> fmt::Debug for ChangesRequest<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChangesRequest").field("tables", &self.tables).finish_non_exhaustive()
     }
-}
-
-/// Returns the table with this id as it is now; `None` if it is not there any more.
-fn table_of<E: Engine>(
-    known: &mut HashMap<u32, Arc<TableCore<E::Store>>>,
-    shared: &DatabaseShared<E>,
-    id: u32,
-) -> Option<Arc<TableCore<E::Store>>> {
-    if let Some(table) = known.get(&id).filter(|table| table.check_exists().is_ok()) {
-        return Some(Arc::clone(table));
-    }
-    known.clear();
-    known.extend(shared.catalog.tables().into_iter().map(|table| (table.store.id().0, table)));
-    known.get(&id).cloned()
 }
 
 /// What changes are read from.

@@ -73,8 +73,8 @@ pub enum Error {
     /// No such table, or the table was dropped while a handle to it was still held. A transaction under way
     /// that has used the table was undone. Remedy: create or open it.
     UnknownTable(Name),
-    /// The columns of the table were changed since this handle to it, or to one of its indexes, was made, or are being changed. A
-    /// transaction under way can go on without the table. Remedy: open the table again, by the row type that it has now.
+    /// The columns of the table were changed, or it was truncated, since this handle to it, or to one of its indexes, was made, or that is being
+    /// done. A transaction under way can go on without the table. Remedy: open the table again, by the row type that it has now.
     TableChanged(Name),
     /// The table has no index of that name, or it was dropped. Remedy:
     /// [`Database::create_index`](crate::Database::create_index).
@@ -299,7 +299,7 @@ impl fmt::Display for Error {
             Error::RowUnreadable(abort) => write!(f, "{abort}; {UNREADABLE_ROW}"),
             Error::UnknownTable(name) => write!(f, "no table named {name}"),
             Error::TableChanged(name) => {
-                write!(f, "the columns of table {name} were changed since this handle was made; open it again")
+                write!(f, "table {name} was changed or truncated since this handle was made; open it again")
             }
             Error::UnknownIndex(name) => write!(f, "no index named {name}"),
             Error::UnknownColumn(name) => write!(f, "no column named {name}"),

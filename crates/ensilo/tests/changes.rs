@@ -53,6 +53,7 @@ fn apply<E: Engine>(copy: &mut Copy, batch: &ChangeBatch, accounts: &Table<Accou
         match change.of(accounts).unwrap() {
             Some(RowChange::Stored(id, row)) => _ = copy.insert(id, row),
             Some(RowChange::Deleted(id)) => _ = copy.remove(&id),
+            Some(RowChange::Emptied) => copy.clear(),
             None => {}
         }
     }
@@ -386,6 +387,146 @@ fn changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later<E: Engine>
     assert_eq!(found, [RowChange::Stored(4, Other { id: 4 })]);
 }
 
+fn a_truncated_table_is_emptied_for_consumers_wherever_they_are<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let others = db.table::<Other>().unwrap();
+    let oldest = db.changes().begin_at_oldest().unwrap().position();
+    // One that follows this table, one that follows another one, one with room for a single change at a time, and one that follows all.
+    let mut of_table = db.changes().tables(["account"]).begin_now().unwrap();
+    let mut of_other = db.changes().tables(["other"]).begin_now().unwrap();
+    let mut by_one = db.changes().tables(["account"]).memory_bytes(1).begin_now().unwrap();
+    let mut of_all = db.changes().begin_now().unwrap();
+    let mut copies = [Copy::new(), Copy::new(), Copy::new()];
+    (0..10).for_each(|id| put(&db, &accounts, id, 1));
+    catch_up(&mut of_table, &mut copies[0], &accounts);
+    assert_eq!(copies[0].len(), 10);
+    for round in 0..3 {
+        let before = db.table::<Account>().unwrap();
+        (20..30).for_each(|id| put(&db, &before, id, round));
+        db.truncate_table("account").unwrap();
+        let accounts = db.table::<Account>().unwrap();
+        (5..8).for_each(|id| put(&db, &accounts, id, round));
+        db.transact(|tx| others.insert(tx, &Other { id: round as u64 })).unwrap();
+        if round != 1 {
+            catch_up(&mut of_table, &mut copies[0], &accounts);
+            let mut refused = 0;
+            while let Some(batch) = of_all.try_next().unwrap() {
+                // A handle of before passes nothing over.
+                for change in batch.changes().iter().filter(|change| change.table() == "account") {
+                    assert!(matches!(change.of(&before), Err(Error::TableChanged(_))), "{change:?}");
+                    refused += 1;
+                }
+                apply(&mut copies[2], &batch, &accounts);
+            }
+            assert_eq!(refused, 1 + 3, "that it was emptied, and its new rows");
+            assert_eq!(copies[0], rows(&db, &accounts));
+            assert_eq!(copies[2], rows(&db, &accounts));
+        }
+    }
+    catch_up(&mut by_one, &mut copies[1], &db.table().unwrap());
+    assert_eq!(copies[1], rows(&db, &db.table().unwrap()));
+    let mut numbers = 0;
+    while let Some(batch) = of_other.try_next().unwrap() {
+        assert!(batch.changes().iter().all(|change| !change.empties_table() && change.table() == "other"));
+        numbers += batch.changes().len();
+    }
+    assert_eq!(numbers, 3);
+    // From a position of before, also in an opening to come.
+    let stored = of_table.position();
+    check_truncated(&db, oldest, stored);
+    drop((accounts, of_table, of_other, by_one, of_all, others));
+    db.close().unwrap();
+    drop(db);
+    check_truncated(&open_with::<E>(&disk, options(64 << 20)).0, oldest, stored);
+}
+
+/// Checks that what is behind `oldest` makes a copy with rows of before the database, and that nothing is behind `newest`.
+fn check_truncated<E: Engine>(db: &Database<E>, oldest: ChangePosition, newest: ChangePosition) {
+    let accounts = db.table::<Account>().unwrap();
+    for request in [db.changes(), db.changes().tables(["account"])] {
+        let (mut copy, mut emptied) = (Copy::from([(99, account(99, 9))]), 0);
+        let mut changes = request.after(oldest).unwrap();
+        while let Some(batch) = changes.try_next().unwrap() {
+            for change in batch.changes().iter().filter(|change| change.empties_table()) {
+                assert!(!change.is_deletion() && change.key().is_empty() && change.row().is_none());
+                emptied += 1;
+            }
+            apply(&mut copy, &batch, &accounts);
+        }
+        assert_eq!((copy, emptied), (rows(db, &accounts), 1));
+    }
+    let mut changes = db.changes().tables(["account"]).after(newest).unwrap();
+    assert!(changes.try_next().unwrap().is_none());
+}
+
+/// Writes to the table until it is to stop, whatever becomes of it.
+fn write_until<E: Engine>(db: &Database<E>, seed: u32, stop: &AtomicBool) {
+    let mut accounts = db.table::<Account>().unwrap();
+    let mut id = seed;
+    while !stop.load(Ordering::Relaxed) {
+        id = (id + 7) % ACCOUNTS;
+        match db.transact(|tx| accounts.upsert(tx, &account(id, i64::from(seed)))) {
+            Ok(_) => {}
+            Err(Error::TableChanged(_)) => accounts = db.table().unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Applies what is stored, each change by a handle of that moment, and returns how often the table was emptied.
+fn follow<E: Engine>(db: &Database<E>, changes: &mut Changes<E>, copy: &mut Copy) -> u32 {
+    let mut emptied = 0;
+    while let Some(batch) = changes.try_next().unwrap() {
+        for change in &batch {
+            let made = loop {
+                match change.of(&db.table::<Account>().unwrap()) {
+                    // It was truncated just now.
+                    Err(Error::TableChanged(_)) => thread::yield_now(),
+                    made => break made.unwrap(),
+                }
+            };
+            match made {
+                Some(RowChange::Stored(id, row)) => _ = copy.insert(id, row),
+                Some(RowChange::Deleted(id)) => _ = copy.remove(&id),
+                Some(RowChange::Emptied) => {
+                    copy.clear();
+                    emptied += 1;
+                }
+                // Of the table as it was before it was truncated once more: that change comes too.
+                None => {}
+            }
+        }
+    }
+    emptied
+}
+
+fn a_copy_follows_truncations_that_others_make<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = open_with::<E>(&disk, options(64 << 20));
+    let (stop, mut emptied) = (AtomicBool::new(false), 0);
+    let (mut copy, mut changes) = (Copy::new(), db.changes().tables(["account"]).begin_at_oldest().unwrap());
+    thread::scope(|scope| {
+        let (db, stop, copy, changes) = (&db, &stop, &mut copy, &mut changes);
+        (0..2).for_each(|seed| _ = scope.spawn(move || write_until(db, seed, stop)));
+        let follower = scope.spawn(move || {
+            let mut emptied = 0;
+            while !stop.load(Ordering::Relaxed) {
+                emptied += follow(db, changes, copy);
+            }
+            emptied
+        });
+        (0..10).for_each(|_| db.truncate_table("account").unwrap());
+        stop.store(true, Ordering::Relaxed);
+        emptied = follower.join().unwrap();
+    });
+    // Stored behind all that the writers have committed.
+    put(&db, &db.table().unwrap(), 0, 77);
+    emptied += follow(&db, &mut changes, &mut copy);
+    assert!(emptied > 0, "at least the last one is told");
+    assert_eq!(copy, rows(&db, &db.table().unwrap()));
+}
+
 fn who_has_read_everything_goes_on_behind_files_that_have_gone<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(0));
@@ -522,6 +663,8 @@ over_every_engine! {
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
     rows_of_before_a_change_of_columns_come_as_they_are_since,
     changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
+    a_truncated_table_is_emptied_for_consumers_wherever_they_are,
+    a_copy_follows_truncations_that_others_make,
     who_has_read_everything_goes_on_behind_files_that_have_gone,
     a_position_of_an_opening_that_stored_nothing_is_good_behind_its_crash
 }

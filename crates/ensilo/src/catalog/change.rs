@@ -16,6 +16,9 @@ use crate::shared::DatabaseShared;
 use crate::transaction::Transaction;
 use crate::{Error, Result, attempt, worker};
 
+/// The indexes of a table.
+pub(super) type Indexes<E> = Vec<Arc<IndexCore<<E as Engine>::Store>>>;
+
 impl<E: Engine> DatabaseShared<E> {
     /// Creates a table with the indexes that its schema names.
     pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
@@ -30,22 +33,31 @@ impl<E: Engine> DatabaseShared<E> {
             return Err(Error::TableExists(Name::new(schema.name())));
         }
         let mut stores = Vec::new();
-        let created = self.create_stores(&mut changes, schema, &mut stores);
+        let created = self.create_stores(&mut changes, schema, &mut stores).and_then(|(table, indexes)| {
+            self.change_rows(|tx| {
+                self.catalog.system.insert_table(tx, &table, &indexes)?;
+                self.note_given(tx, &table, false)
+            })?;
+            Ok((table, indexes))
+        });
         if created.is_err() {
             stores.into_iter().for_each(|store| _ = self.engine.drop_store(store));
         }
-        let table = created.map_err(|error| self.explain(error))?;
+        let (table, indexes) = created.map_err(|error| self.explain(error))?;
+        table.indexes.publish(indexes, self.engine.epochs());
+        let table = Arc::new(table);
         self.catalog.write().insert(Arc::clone(&table.name), Arc::clone(&table));
         Ok(table)
     }
 
-    /// Makes the stores and the system rows; `stores` are those made, also when it fails.
-    fn create_stores(
+    /// Makes an empty table that nobody knows, and its indexes, which are not in its set yet; `stores` are those made, also when it
+    /// fails.
+    pub(super) fn create_stores(
         &self,
         changes: &mut Changes,
         schema: Schema,
         stores: &mut Vec<TableId>,
-    ) -> Result<Arc<TableCore<E::Store>>> {
+    ) -> Result<(TableCore<E::Store>, Indexes<E>)> {
         let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
         let table = TableCore::new(
@@ -64,12 +76,7 @@ impl<E: Engine> DatabaseShared<E> {
             index.mark_ready(0);
             indexes.push(Arc::new(index));
         }
-        self.change_rows(|tx| {
-            self.catalog.system.insert_table(tx, &table, &indexes)?;
-            self.note_given(tx, &table)
-        })?;
-        table.indexes.publish(indexes, self.engine.epochs());
-        Ok(Arc::new(table))
+        Ok((table, indexes))
     }
 
     /// Makes an empty store; at the memory limit after what can be freed was freed.
@@ -88,23 +95,29 @@ impl<E: Engine> DatabaseShared<E> {
         self.change_rows(|tx| {
             self.catalog.system.delete_table(tx, &table)?;
             // As a rule it is noted since the table was made: a drop takes no memory.
-            self.note_given(tx, &table)
+            self.note_given(tx, &table, false)
         })?;
         E::reached(Failpoint::TableRowsDeleted);
-        self.catalog.remove(&table);
+        self.catalog.note_dropped(&table);
+        self.catalog.write().remove(&table.name);
         table.mark_dropped();
         table.load.give_up();
         self.catalog.queues.end_table(&table.queue);
         E::reached(Failpoint::TableForgotten);
+        table.indexes.snapshot().iter().for_each(|index| index.mark_dropped());
+        self.drop_stores(&table);
+        Ok(())
+    }
+
+    /// Drops the stores of a table that statements cannot use any more. [`Catalog::note_dropped`](super::Catalog::note_dropped) comes before it.
+    pub(super) fn drop_stores(&self, table: &TableCore<E::Store>) {
         for index in table.indexes.snapshot() {
-            index.mark_dropped();
             self.engine.drop_store(index.store.id());
         }
         self.engine.drop_store(table.store.id());
         // From here on the engine refuses every read, so that no row seems to be missing.
         table.load.end();
         self.catalog.dropped.note_drop(self.engine.epochs());
-        Ok(())
     }
 
     /// Drops an index.
@@ -206,10 +219,15 @@ impl<E: Engine> DatabaseShared<E> {
         worker::check_outside_transactions(self.id())
     }
 
-    /// Notes that the id of a table was given, where changes of it are kept.
-    fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+    /// Notes that the id of a table was given, where changes of it are kept, and whether it takes the place of a truncated one.
+    pub(super) fn note_given(
+        &self,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        is_truncated: bool,
+    ) -> Result<()> {
         let keeps_changes = self.durable().is_some_and(|durable| durable.keeps_changes);
-        if keeps_changes { self.catalog.system.note_given(tx, table) } else { Ok(()) }
+        if keeps_changes { self.catalog.system.note_given(tx, table, is_truncated) } else { Ok(()) }
     }
 
     /// Changes the system tables, and waits until that is stored: what nobody could open again must not be acknowledged.

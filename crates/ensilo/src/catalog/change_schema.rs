@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use ensilo_engine::{Engine, Store};
 use ensilo_row::{ROW_LEN_MAX, Schema, SchemaChange};
 
+use super::change::Indexes;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::wait;
@@ -29,12 +30,10 @@ use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
 /// So long a table is refused at most, for transactions to end.
-const REFUSAL_MAX: Duration = Duration::from_secs(1);
+pub(super) const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
 /// What the catalog's row of a table has beside its schemas, at most.
 const ROW_REST_BYTES: usize = 1024;
-
-type Indexes<E> = Vec<Arc<IndexCore<<E as Engine>::Store>>>;
 
 impl<E: Engine> DatabaseShared<E> {
     /// Changes the columns of a table. `change_of` says, of the schema that the table has, what is to be changed, if anything; it is
@@ -124,7 +123,7 @@ fn check_change<S: Store>(table: &TableCore<S>, schema: &Schema, change: &Schema
 }
 
 /// A table and its indexes, refused to all statements that begin. Dropped, it lets them in again.
-struct Refusal<'t, S: Store> {
+pub(super) struct Refusal<'t, S: Store> {
     database: u64,
     table: &'t TableCore<S>,
     indexes: &'t [Arc<IndexCore<S>>],
@@ -132,14 +131,14 @@ struct Refusal<'t, S: Store> {
 }
 
 impl<'t, S: Store> Refusal<'t, S> {
-    fn new(database: u64, table: &'t TableCore<S>, indexes: &'t [Arc<IndexCore<S>>]) -> Self {
+    pub(super) fn new(database: u64, table: &'t TableCore<S>, indexes: &'t [Arc<IndexCore<S>>]) -> Self {
         table.mark_changed();
         indexes.iter().for_each(|index| index.mark_changed());
         Refusal { database, table, indexes, lasts: false }
     }
 
     /// Refuses them for good.
-    fn last(mut self) {
+    pub(super) fn last(mut self) {
         self.lasts = true;
     }
 }

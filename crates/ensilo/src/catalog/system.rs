@@ -7,7 +7,7 @@
 //! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
 //!
 //! A row of `ensilo.indexes` whose `table` is 0 is none of an index: its `store` is the largest id of a table whose changes may be kept for the
-//! change feed.
+//! change feed. Its `name` is that of the table where that has taken the place of one that was truncated, and empty otherwise.
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
 //! others; checkpoints hold them twice, because without them no other row can be read.
@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use ensilo_engine::{Engine, Store, TableId};
 use ensilo_log::DEFINITION_TABLES;
-use ensilo_row::{ColumnType, Order, Schema, SchemaError, SchemaHistory, Value};
+use ensilo_row::{ColumnType, Order, RowBuf, Schema, SchemaError, SchemaHistory, Value};
 
 use super::index_core::IndexCore;
 use super::table_core::{TableCore, new_store};
 use crate::dynamic::DynamicTable;
 use crate::queue::Queues;
+use crate::row_words::whole;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
 
@@ -111,8 +112,14 @@ impl<E: Engine> SystemTables<E> {
     }
 
     /// Notes that the id of a table was given (G3). When the table is dropped an opening may find nothing else of it, while log files that are
-    /// kept for the change feed name it still. There is one note, that of the largest id.
-    pub(super) fn note_given(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+    /// kept for the change feed name it still. There is one note, that of the largest id. The note of a table that takes the place of a
+    /// truncated one says so to consumers of the change feed ([`SystemTables::emptied`]).
+    pub(super) fn note_given(
+        &self,
+        tx: &mut Transaction<'_, E>,
+        table: &TableCore<E::Store>,
+        is_truncated: bool,
+    ) -> Result<()> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         let (no_table, given) = (Value::from(NO_TABLE.0), Value::from(table.store.id().0));
         let mut before = Vec::new();
@@ -127,7 +134,23 @@ impl<E: Engine> SystemTables<E> {
         before.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))?;
         let mut definition = Vec::new();
         table.schema.encode(&mut definition);
-        indexes.insert(tx, &[no_table, given, "".into(), definition.into()]).map(|_| ())
+        let name = if is_truncated { &*table.name } else { "" };
+        indexes.insert(tx, &[no_table, given, name.into(), definition.into()]).map(|_| ())
+    }
+
+    /// Returns the id of the store in whose favour a table was truncated, if that is what this row of `ensilo.indexes` says.
+    pub(crate) fn emptied(&self, key: &[u8], row: &[u8]) -> Option<TableId> {
+        let mut words = RowBuf::new();
+        words.set_bytes(row);
+        let mut values = Vec::new();
+        whole(self.indexes.schema.decode_row(key, &words, &mut values));
+        match &values[..] {
+            [Value::Unsigned(table), Value::Unsigned(store), Value::Text(name), _] => {
+                let is_note = *table == u64::from(NO_TABLE.0) && !name.is_empty();
+                u32::try_from(*store).ok().filter(|_| is_note).map(TableId)
+            }
+            _ => None,
+        }
     }
 
     /// Deletes the rows of a table and of its indexes.

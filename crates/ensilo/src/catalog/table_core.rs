@@ -90,6 +90,11 @@ impl<S: Store> TableCore<S> {
         TableCore { queue: Arc::clone(&self.queue), ..changed }
     }
 
+    /// Returns this table as the one that takes the place of `before`: those who wait for rows of that wait for its rows.
+    pub(super) fn in_place_of(self, before: &Self) -> Self {
+        TableCore { queue: Arc::clone(&before.queue), ..self }
+    }
+
     /// Returns the schemas that the table had before.
     pub(super) fn history(&self) -> SchemaHistory {
         self.older.as_ref().map(|older| older.history.clone()).unwrap_or_default()
@@ -180,18 +185,24 @@ impl<S: Store> TableCore<S> {
 
     /// Returns the schema with the indexes that there are now, broken ones too.
     pub(crate) fn current_schema(&self) -> Schema {
+        self.schema_with(|index| index.state() != IndexState::Building)
+    }
+
+    /// Returns the schema with all indexes that there are now, also those that have no entries yet because the rows are being loaded.
+    pub(super) fn schema_with_all_indexes(&self) -> Schema {
+        self.schema_with(|_| true)
+    }
+
+    fn schema_with(&self, has: impl Fn(&IndexCore<S>) -> bool) -> Schema {
         let bare = self
             .schema
             .indexes()
             .iter()
             .fold((*self.schema).clone(), |schema, index| schema.without_index(index.name()));
-        self.indexes.snapshot().iter().filter(|index| index.state() != IndexState::Building).fold(
-            bare,
-            |schema, index| {
-                // An index that exists passed this check when it was made.
-                schema.with_index(index.schema.clone()).unwrap_or(schema)
-            },
-        )
+        self.indexes.snapshot().iter().filter(|index| has(index)).fold(bare, |schema, index| {
+            // An index that exists passed this check when it was made.
+            schema.with_index(index.schema.clone()).unwrap_or(schema)
+        })
     }
 }
 

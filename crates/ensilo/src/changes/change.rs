@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ensilo_engine::{Engine, Store};
 use ensilo_epoch::Epoch;
-use ensilo_log::{EpochChanges, LoggedChange};
+use ensilo_log::LoggedChange;
 use ensilo_row::{Columns, Key, Row, RowBuf, Schema, Value};
 
 use super::position::ChangePosition;
@@ -63,7 +63,8 @@ impl<'b> IntoIterator for &'b ChangeBatch {
     }
 }
 
-/// What a transaction has made of a row: the whole row that it is since, or that it is gone.
+/// What a transaction has made of a row: the whole row that it is since, or that it is gone. Or that all rows of a table are gone, which was
+/// [truncated](crate::generic::Database::truncate_table).
 ///
 /// An insertion and an update look the same: a consumer stores the row under its key. A row that was inserted and deleted by one
 /// transaction may be there as a deletion of a row that never was.
@@ -74,7 +75,15 @@ pub struct Change {
     schema: Arc<Schema>,
     tid: u64,
     key: Vec<u8>,
-    row: Option<RowBuf>,
+    made: Made,
+}
+
+/// What was made of a row, or of all rows of a table.
+#[derive(Debug)]
+enum Made {
+    Stored(RowBuf),
+    Deleted,
+    Emptied,
 }
 
 /// A [`Change`] of a row of the Rust type `T`.
@@ -84,22 +93,34 @@ pub enum RowChange<K, T> {
     Stored(K, T),
     /// There is no row under this key any more.
     Deleted(K),
+    /// The table has no rows any more: it was [truncated](crate::generic::Database::truncate_table). The rows that it has afterwards come
+    /// behind this.
+    Emptied,
 }
 
 impl Change {
     /// Returns a change of a row of this table, which is at least as new as the row.
     pub(super) fn new<S: Store>(table: &TableCore<S>, epoch: Epoch, logged: LoggedChange) -> Change {
         let LoggedChange { tid, key, row, .. } = logged;
-        let row = row.map(|bytes| {
+        let made = row.map_or(Made::Deleted, |bytes| {
             let (mut row, mut converted) = (RowBuf::new(), RowBuf::new());
             row.set_bytes(&bytes);
             match &table.older {
-                Some(older) if older.convert_stored(epoch, &row, &mut converted) => converted,
-                _ => row,
+                Some(older) if older.convert_stored(epoch, &row, &mut converted) => Made::Stored(converted),
+                _ => Made::Stored(row),
             }
         });
+        Change::of_table(table, tid, key, made)
+    }
+
+    /// Returns what tells that this table has taken the place of one that was truncated.
+    pub(super) fn emptied<S: Store>(table: &TableCore<S>, tid: u64) -> Change {
+        Change::of_table(table, tid, Vec::new(), Made::Emptied)
+    }
+
+    fn of_table<S: Store>(table: &TableCore<S>, tid: u64, key: Vec<u8>, made: Made) -> Change {
         let (name, schema) = (Arc::clone(&table.name), Arc::clone(&table.schema));
-        Change { table: name, store: table.store.id().0, schema, tid, key, row }
+        Change { table: name, store: table.store.id().0, schema, tid, key, made }
     }
 
     /// Returns the name of the table.
@@ -125,66 +146,69 @@ impl Change {
     /// Returns whether the row is gone.
     #[must_use]
     pub fn is_deletion(&self) -> bool {
-        self.row.is_none()
+        matches!(self.made, Made::Deleted)
     }
 
-    /// Returns the primary key, or the row id where the table assigns it.
+    /// Returns whether all rows of the table are gone: it was [truncated](crate::generic::Database::truncate_table). Such a change has no
+    /// key and no row.
+    #[must_use]
+    pub fn empties_table(&self) -> bool {
+        matches!(self.made, Made::Emptied)
+    }
+
+    /// Returns the primary key, or the row id where the table assigns it. It is empty where the change [empties its table](Self::empties_table).
     ///
     /// # Panics
     /// When the stored key does not fit its table, as for all reads of rows.
     #[must_use]
     pub fn key(&self) -> Vec<Value> {
         let mut values = Vec::new();
+        if self.empties_table() {
+            return values;
+        }
         whole(self.schema.decode_key(&self.key, &mut values));
         values
     }
 
-    /// Returns all columns of the row, `None` if it is gone.
+    /// Returns all columns of the row, `None` if it is gone, or all are.
     ///
     /// # Panics
     /// When the stored row does not fit its table, as for all reads of rows.
     #[must_use]
     pub fn row(&self) -> Option<Vec<Value>> {
+        let Made::Stored(row) = &self.made else { return None };
         let mut values = Vec::new();
-        whole(self.schema.decode_row(&self.key, self.row.as_ref()?, &mut values));
+        whole(self.schema.decode_row(&self.key, row, &mut values));
         Some(values)
     }
 
     /// Returns the change as one of a row of `T`; `None` if it is one of another table.
     ///
     /// # Errors
-    /// [`Error::TableChanged`] when the table's columns were changed since the handle to it was made; [`Error::UnknownValue`].
+    /// [`Error::TableChanged`] when the table's columns were changed, or it was truncated, since the handle to it was made: a handle that is made
+    /// now takes the change; [`Error::UnknownValue`].
     ///
     /// # Panics
     /// When the stored key does not fit its table, as for all reads of rows.
     pub fn of<T: Row, E: Engine>(&self, table: &Table<T, E>) -> Result<Option<RowChange<T::Key, T>>> {
         let core = &table.core;
         if core.store.id().0 != self.store {
-            return Ok(None);
+            let is_former = core.name == self.table && core.is_changed();
+            return if is_former { Err(Error::TableChanged(Name::new(&*self.table))) } else { Ok(None) };
         }
         if !Arc::ptr_eq(&core.schema, &self.schema) {
             return Err(Error::TableChanged(Name::new(&*self.table)));
         }
-        let key = whole(T::Key::decode(&self.key));
-        let Some(row) = &self.row else { return Ok(Some(RowChange::Deleted(key))) };
+        let key = || whole(T::Key::decode(&self.key));
+        let row = match &self.made {
+            Made::Emptied => return Ok(Some(RowChange::Emptied)),
+            Made::Deleted => return Ok(Some(RowChange::Deleted(key()))),
+            Made::Stored(row) => row,
+        };
+        let key = key();
         match <T as Columns<T>>::decode(&key, row) {
             Ok(row) => Ok(Some(RowChange::Stored(key, row))),
             Err(_) => Err(core.unknown_value(&self.key)),
         }
-    }
-}
-
-impl ChangeBatch {
-    /// Returns a batch of what was read; what is of no table any more is left out.
-    pub(super) fn new<S: Store>(
-        read: EpochChanges,
-        position: ChangePosition,
-        mut table: impl FnMut(u32) -> Option<Arc<TableCore<S>>>,
-    ) -> ChangeBatch {
-        let EpochChanges { epoch, changes, is_end, .. } = read;
-        let changes = changes
-            .into_iter()
-            .filter_map(|logged| table(logged.table).map(|table| Change::new(&*table, epoch, logged)));
-        ChangeBatch { epoch: epoch.get(), changes: changes.collect(), ends_epoch: is_end, position }
     }
 }

@@ -255,4 +255,42 @@ impl<E: Engine> Database<E> {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.shared.drop_table(name)
     }
+
+    /// Takes all rows out of a table and its indexes at once, however many there are: the table is empty from then on, with the same columns and
+    /// indexes. Its memory is freed afterwards, beside transactions.
+    ///
+    /// This takes no memory for the rows, nor does it log them, other than [`Scan::delete`](crate::Scan::delete), which deletes rows in
+    /// a transaction, as one of its statements. A broken index is whole again. Row ids go on where they were.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Error, Row};
+    /// # #[derive(Row)] #[row(table = "reading")] struct Reading { #[row(key)] id: u32, value: f64 }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let readings = db.table::<Reading>()?;
+    /// db.transact(|tx| readings.insert(tx, &Reading { id: 1, value: 2.5 }))?;
+    /// db.truncate_table("reading")?;
+    /// assert!(matches!(db.transact(|tx| readings.get(tx, 1)), Err(Error::TableChanged(_))));
+    /// let readings = db.table::<Reading>()?; // anew
+    /// assert!(db.transact(|tx| readings.get(tx, 1))?.is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # What happens to the others
+    /// The call waits until all transactions that are under way have ended, of any table: those of sessions, and prepared ones. So each
+    /// transaction uses the table as it was before, and commits or is undone as ever, or it begins later. The table is used as before
+    /// meanwhile; where it takes long, it is refused for a second at a time. Handles to the table of before, and to its indexes, answer
+    /// [`Error::TableChanged`] afterwards, and those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
+    /// table.
+    ///
+    /// After a crash the table has all of its rows, or none of them. A consumer of the [change feed](Database::changes) gets one change, which says
+    /// that the table was emptied.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::IndexNotReady`] while an index of the table is being created; [`Error::NestedRequest`] as
+    /// [`Database::create_table`]; [`Error::OutOfMemory`] where there is no room for an empty table; [`Error::ReadOnly`], [`Error::Closed`].
+    /// Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
+    pub fn truncate_table(&self, name: &str) -> Result<()> {
+        self.shared.truncate_table(name)
+    }
 }

@@ -19,6 +19,7 @@ pub(super) mod snapshots;
 mod statements;
 mod submit;
 mod transfers;
+mod truncate;
 pub(super) mod unique_builds;
 mod unknown_values;
 

@@ -21,6 +21,7 @@ mod reopening;
 mod salvage;
 mod schema_changes;
 mod small;
+mod truncate;
 
 use super::opened::*;
 use super::{Engine, HookedEngine, LOCKS, READ_ATTEMPTS};

@@ -36,7 +36,6 @@ use self::pending::Pending;
 pub use self::pending::{EpochChanges, LoggedChange};
 pub use self::place::LogPlace;
 use super::change_history::largest_epoch;
-use super::checkpoint_writer::DEFINITION_TABLES;
 use super::directory::manifest_of;
 use super::error::OpenError;
 use super::log_file::list_log_files;
@@ -58,7 +57,7 @@ pub struct HistoryId {
 /// What a reader gives, and how much it holds.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeReaderOptions {
-    /// The tables; `None` for all but those with definitions.
+    /// The tables; `None` for all.
     pub tables: Option<BTreeSet<u32>>,
     /// So many bytes of changes are held at most, but one change at least.
     pub bytes_max: usize,
@@ -252,10 +251,7 @@ impl Sink for Wanted<'_> {
     }
 
     fn take(&mut self, place: LogPlace, write: &Write<'_>) {
-        let is_of_table = match self.tables {
-            Some(tables) => tables.contains(&write.table),
-            None => !DEFINITION_TABLES.contains(&write.table),
-        };
+        let is_of_table = self.tables.is_none_or(|tables| tables.contains(&write.table));
         if is_of_table && place >= self.from && self.pending.takes(place) {
             let row = match write.change {
                 Change::Put(row) => Some(row.to_vec()),

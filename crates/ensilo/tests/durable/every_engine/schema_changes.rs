@@ -95,7 +95,7 @@ fn rows_of_all_versions_come_back() {
 }
 
 /// Waits until the log writes nothing by itself: one file is written, and the next one is made.
-fn wait_until_files_are_made(disk: &SimulatedDisk) {
+pub(super) fn wait_until_files_are_made(disk: &SimulatedDisk) {
     let are_made = || {
         let files = disk.files();
         files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "open")).count() == 2

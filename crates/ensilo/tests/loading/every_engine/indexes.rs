@@ -150,6 +150,36 @@ fn a_table_is_dropped_while_it_loads() {
 }
 
 #[test]
+fn tables_are_truncated_while_they_load_and_keep_their_indexes() {
+    let hold = Hold::new();
+    let disk = left_behind(3000, 2);
+    let db = open(loading(), &disk).unwrap();
+    let tables = (items(&db), people(&db));
+    assert_eq!(db.transact(|tx| tables.0.get(tx, 1000)).unwrap(), Some(item(1000)));
+    assert_eq!(db.transact(|tx| tables.1.get(tx, 1000)).unwrap(), Some(person(1000)));
+    for name in ["item", "person"] {
+        db.truncate_table(name).unwrap();
+    }
+    assert!(matches!(db.transact(|tx| tables.0.get(tx, 1001)), Err(Error::TableChanged(_))));
+    assert!(matches!(db.transact(|tx| tables.1.get(tx, 1000)), Err(Error::TableChanged(_))));
+    assert_eq!(load(&db).tables_left, 0);
+    assert!(all_items(&db).is_empty());
+    let table = people(&db);
+    db.transact(|tx| table.insert(tx, &person(7))).unwrap();
+    check_indexes(&db);
+    hold.release();
+    db.wait_until_loaded().unwrap();
+    assert_eq!(load(&db).blocks_done, load(&db).blocks_total);
+    for options in [options(), loading()] {
+        let db = open(options, &disk.kill().into()).unwrap();
+        assert!(all_items(&db).is_empty());
+        let table = people(&db);
+        assert_eq!(db.transact(|tx| table.scan().rows(tx)).unwrap(), [person(7)]);
+        check_indexes(&db);
+    }
+}
+
+#[test]
 fn the_number_of_a_table_that_only_the_checkpoint_knows_is_not_used_again() {
     let _hold = Hold::new();
     let disk = Arc::new(SimulatedDisk::new());
