@@ -15,6 +15,7 @@ mod processes;
 mod remote;
 mod roster;
 mod running;
+mod term;
 mod unfinished_disk;
 
 use std::fmt;
@@ -38,15 +39,15 @@ pub use self::open::OpenTransaction;
 pub use self::point::PointReader;
 pub use self::process::run_if_instance;
 use self::processes::{MakeCommand, Processes};
-use self::roster::Roster;
 pub use self::roster::instance_by_place;
+use self::roster::{Cluster, Found, Roster};
 pub(crate) use self::roster::{check, holds_database, holds_instances};
 use self::running::Running;
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{
-    ClusterId, InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, StoredInstance,
-    Submission, machine_nanos, stored_cluster, stored_instance,
+    InstanceError, InstanceNumber, Load, LoadReport, LoadTime, Program, Submission, machine_nanos,
+    stored_cluster, stored_instance, stored_term,
 };
 use crate::placement::Plan;
 
@@ -112,8 +113,10 @@ impl IslandsOptions {
 
     /// Stores the instances below a directory, each in one of its own. A directory has a fixed number of instances: with a plan of more or fewer of
     /// them it is not opened, and nothing in it changes. [`Redistribution`](crate::Redistribution), or `ensilo islands redistribute`, copies tables to
-    /// another number of instances. Nor is it opened when one of them is lost, or has
-    /// been replaced by that of another cluster; their files are put back then, or a copy of all.
+    /// another number of instances. Nor is it opened when one of them is lost, or has been replaced by that of another cluster, or by an older copy of
+    /// its own: one that was taken before the directory was last opened or closed, or before the last [copy](Islands::backup) of all, or that is out
+    /// of such a copy. Its own files are put back then, or a copy of all. A copy of one instance that was taken since then is not told from it
+    /// where all of them have crashed: what it lacks is lost, and transactions may be there by halves.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -160,14 +163,19 @@ impl IslandsOptions {
         let epochs = record.map(start).transpose().map_err(InstanceError::Io)?;
         // Behind the first epoch: what instances say of the cluster counts.
         let cluster = roster.map(Roster::end).transpose().map_err(InstanceError::Io)?;
-        Ok(Islands {
+        let islands = Islands {
             epochs,
-            cluster,
+            cluster: cluster.map(Mutex::new),
             running,
             next_worker: AtomicU32::new(0),
             next_open: AtomicU64::new(0),
             next_point: AtomicU64::new(0),
-        })
+        };
+        if let Some(mut cluster) = islands.lock_cluster() {
+            let refused = |refusal: Refusal| InstanceError::Io(io::Error::other(refusal.to_string()));
+            islands.begin_term(&mut cluster).map_err(refused)?;
+        }
+        Ok(islands)
     }
 
     /// Finds out which instances the directory has, if there is one.
@@ -238,13 +246,14 @@ impl IslandsOptions {
     }
 }
 
-/// Looks into the database of an instance that nobody has open, and returns what it says of itself, and the cluster that it belongs to.
-pub(crate) fn look_into(
-    directory: &Path,
-    database: Options,
-) -> Result<(Option<StoredInstance>, Option<ClusterId>), InstanceError> {
+/// Looks into the database of an instance that nobody has open, and returns what it says of itself and its cluster.
+pub(crate) fn look_into(directory: &Path, database: Options) -> Result<Found, InstanceError> {
     let db: Database = database.read_only(true).answer_while_loading(true).open(directory)?;
-    Ok((stored_instance(&db)?, stored_cluster(&db)?))
+    Ok(Found { stored: stored_instance(&db)?, cluster: stored_cluster(&db)?, term: stored_term(&db)? })
+}
+
+fn refused(message: &str) -> Refusal {
+    Refusal::new(RefusalReason::Rejected, message)
 }
 
 pub(crate) fn directory_of(all: &Path, instance: u16) -> PathBuf {
@@ -267,13 +276,20 @@ impl fmt::Debug for IslandsOptions {
 pub struct Islands<P: Program> {
     /// Ends before the instances do.
     epochs: Option<EpochCommit>,
-    /// The cluster that the instances are of; `None` in memory.
-    cluster: Option<ClusterId>,
+    /// The cluster that the instances are; `None` in memory.
+    cluster: Option<Mutex<Cluster>>,
     running: Arc<Running<P>>,
     /// Of an instance, the next one that a transaction begins at.
     next_worker: AtomicU32,
     next_open: AtomicU64,
     next_point: AtomicU64,
+}
+
+/// A copy of one instance from before is an older one from then on.
+impl<P: Program> Drop for Islands<P> {
+    fn drop(&mut self) {
+        self.begin_last_term();
+    }
 }
 
 impl<P: Program> Islands<P> {

@@ -40,6 +40,8 @@ fn main() -> ExitCode {
         processes_carry_out_transactions(kind);
     }
     an_instance_in_memory_that_dies_is_dead();
+    an_instance_that_dies_after_terms_have_begun_comes_back();
+    what_a_copy_of_all_has_does_not_replace_an_instance_that_was_killed();
     what_is_in_doubt_is_shown_and_can_be_decided();
     for unit in CommitUnit::all() {
         a_stopped_instance_holds_up_nobody_for_long(unit);
@@ -91,6 +93,52 @@ fn processes_carry_out_transactions(kind: ChannelKind) {
     // A reply of several pieces.
     let fill = ask(&islands, 1, &Part::Fill { bytes: 100_000 });
     assert_eq!(fill.len(), 100_000);
+}
+
+/// Each copy of all begins terms.
+fn an_instance_that_dies_after_terms_have_begun_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(INSTANCES).directory(directory.path().join("here")).processes(this_program);
+    let islands = options.open::<Bank>().unwrap();
+    for copy in ["first", "second"] {
+        islands.backup(directory.path().join(copy)).unwrap();
+        signal(&islands, 1, "-KILL");
+        assert_eq!(sum(&islands), 8000 * INSTANCES as i64);
+    }
+}
+
+/// All are killed in the term that they were opened in, or in which they were copied.
+fn what_a_copy_of_all_has_does_not_replace_an_instance_that_was_killed() {
+    for unit in CommitUnit::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let (here, copy) = (directory.path().join("here"), directory.path().join("copy"));
+        let open = |place: &Path| {
+            let options = options(INSTANCES).directory(place).processes(this_program);
+            options.commit_unit(unit).open::<Bank>()
+        };
+        let islands = open(&here).unwrap();
+        islands.backup(&copy).unwrap();
+        drop(islands);
+        let mut command = this_program();
+        command.env(PARENT, &here).env(UNIT, unit.name()).stdout(Stdio::piped());
+        let mut parent = command.spawn().unwrap();
+        let lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        assert_eq!(lines.take(30).filter(Result::is_ok).count(), 30);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        // When it is open all instances of the killed process have ended.
+        drop(open(&here).unwrap());
+        let [own, kept, of_copy] = [here.join("instance-1"), here.join("kept"), copy.join("instance-1")];
+        std::fs::rename(&own, &kept).unwrap();
+        std::fs::rename(&of_copy, &own).unwrap();
+        let refused = open(&here).unwrap_err().to_string();
+        assert!(refused.contains("the files of instance 1 are an older copy"), "{unit}: {refused}");
+        std::fs::rename(&own, &of_copy).unwrap();
+        std::fs::rename(&kept, &own).unwrap();
+        for place in [&here, &copy] {
+            assert_eq!(sum(&open(place).unwrap()), 8000 * INSTANCES as i64);
+        }
+    }
 }
 
 /// Its rows are gone: it is not started again, and nobody waits for it for ever.

@@ -8,23 +8,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::term::Terms;
+
 /// The number that tells one cluster from every other, drawn when it is made. Copies of all instances keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClusterId(u128);
 
 impl ClusterId {
-    /// Returns a new number, from the standard library's hashers, which the system seeds, with the time and the process mixed in.
+    /// Returns a new number.
     pub(crate) fn random() -> Self {
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let half = |salt: u8| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_u8(salt);
-            hasher.write_u32(process::id());
-            hasher.write_u128(nanos);
-            u128::from(hasher.finish())
-        };
-        ClusterId(half(0) << 64 | half(1))
+        ClusterId(random_number())
     }
+}
+
+/// Returns a number that nobody else draws, from the standard library's hashers, which the system seeds, with the time and the process mixed in.
+pub(super) fn random_number() -> u128 {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let half = |salt: u8| {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u8(salt);
+        hasher.write_u32(process::id());
+        hasher.write_u128(nanos);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
 }
 
 impl fmt::Display for ClusterId {
@@ -46,6 +53,8 @@ impl FromStr for ClusterId {
 pub(crate) struct ClusterMember {
     pub(crate) cluster: ClusterId,
     pub(crate) stage: ClusterStage,
+    /// The terms that it may be in.
+    pub(crate) terms: Terms,
 }
 
 /// How far the instances of a cluster are made.

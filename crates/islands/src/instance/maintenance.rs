@@ -1,9 +1,11 @@
-//! What is done with the files of an instance's database.
+//! What is done with the files of an instance's database, and with what it says of itself.
 
 use std::path::PathBuf;
 
 use ensilo::{Backup, Database, Result};
 use serde::{Deserialize, Serialize};
+
+use super::term::{Term, note_term};
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -12,6 +14,8 @@ pub(crate) enum Maintenance {
     Checkpoint,
     /// A copy in a directory of everything up to the end of an epoch that is stored.
     Backup { target: PathBuf, up_to: u64 },
+    /// A note that the instance is in this term of its cluster.
+    NoteTerm(Term),
 }
 
 /// A copy that was made.
@@ -30,6 +34,7 @@ impl Maintenance {
                 let copied = |Backup { files, bytes, .. }: Backup| Copied { files, bytes };
                 Ok(to_bytes(&db.backup_up_to(target, up_to)?.map(copied)))
             }
+            Maintenance::NoteTerm(term) => note_term(db, term).map(|()| Vec::new()),
         }
     }
 }

@@ -152,14 +152,19 @@ fn noted_cluster(db: &Database) -> Result<Option<String>> {
 
 /// Checks that an instance belongs to a cluster, before anything of it is changed, and notes that where it may be missing.
 pub(crate) fn join_cluster(db: &Database, number: InstanceNumber, member: ClusterMember) -> Result<()> {
-    let ClusterMember { cluster, stage } = member;
+    let ClusterMember { cluster, stage, .. } = member;
+    if stage != ClusterStage::Whole && noted_cluster(db)?.is_none() {
+        let clusters = open_table::<ClusterNote>(db)?;
+        return db.transact(|tx| clusters.upsert(tx, &ClusterNote { key: 0, cluster: cluster.to_string() }));
+    }
+    check_cluster(db, number, cluster)
+}
+
+/// Checks that an instance belongs to a cluster.
+pub(crate) fn check_cluster(db: &Database, number: InstanceNumber, cluster: ClusterId) -> Result<()> {
     let found = noted_cluster(db)?;
     if found.as_ref().is_some_and(|found| *found == cluster.to_string()) {
         return Ok(());
-    }
-    if found.is_none() && stage != ClusterStage::Whole {
-        let clusters = open_table::<ClusterNote>(db)?;
-        return db.transact(|tx| clusters.upsert(tx, &ClusterNote { key: 0, cluster: cluster.to_string() }));
     }
     let found = found.map_or("no cluster that it names".to_owned(), |found| format!("cluster {found}"));
     Err(Error::rollback(format!(
@@ -442,7 +447,7 @@ fn visibly(db: &Database) -> Request<'_> {
     db.request().durability(Durability::Visible)
 }
 
-fn open_table<T: Row>(db: &Database) -> Result<Table<T>> {
+pub(super) fn open_table<T: Row>(db: &Database) -> Result<Table<T>> {
     match db.open_table() {
         Err(Error::UnknownTable(_)) => db.create_table(),
         opened => opened,

@@ -3,6 +3,9 @@
 //! Checkpoints are made by each instance by itself, of what counts there. A copy is one of all: as at a [point](super::point), no transaction is half
 //! decided while each instance ends an epoch of its own, and the copy of each has everything up to there and nothing behind it. So no part is in doubt
 //! in it that is decided elsewhere.
+//!
+//! A copy has a [term](Term) of its own, which begins before the point, and which the instances have left before anything is copied: so an instance
+//! out of a copy, whether that was finished or not, is not taken for one of those that it was made from, nor for one of another copy.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -11,15 +14,18 @@ use std::time::{Duration, Instant};
 
 use super::epoch_record::EpochRecord;
 use super::running::NoAnswer;
-use super::{Islands, directory_of, roster};
-use crate::commit::{Refusal, RefusalReason, SiteId};
-use crate::instance::{Copied, Maintenance, Program, Submission};
+use super::{Islands, directory_of, refused, roster};
+use crate::commit::{Refusal, SiteId};
+use crate::instance::{Copied, Maintenance, Program, Submission, Term};
 
 /// How long it may take until no decision is half carried out.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often copying begins anew, where a checkpoint has come in between.
 const ATTEMPTS_MAX: u32 = 5;
+
+/// Why nothing is copied of instances without files.
+const IN_MEMORY: &str = "the instances are in memory, so that nothing of them is stored";
 
 /// A copy of all instances that was made.
 #[derive(Clone, Copy, Debug)]
@@ -59,13 +65,7 @@ impl<P: Program> Islands<P> {
         // Instances that are processes may have other working directories.
         let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
-        let made = self.copy_all(&target).and_then(|copied| {
-            if let Some(cluster) = self.cluster {
-                let noted = roster::note(&target, self.instances() as u16, cluster);
-                noted.map_err(|error| refused(&error.to_string()))?;
-            }
-            Ok(copied)
-        });
+        let made = self.copy_all(&target);
         if made.is_err() {
             remove_copies(&target, self.instances() as u16);
         }
@@ -81,7 +81,7 @@ impl<P: Program> Islands<P> {
     fn copy_all(&self, target: &Path) -> Result<Vec<Copied>, Refusal> {
         for _ in 0..ATTEMPTS_MAX {
             let starts = self.running.starts();
-            let ends = self.end_epochs()?;
+            let (term, ends) = self.end_term()?;
             let copied = self.maintain(|instance| Maintenance::Backup {
                 target: directory_of(target, instance),
                 up_to: ends[usize::from(instance)],
@@ -91,7 +91,7 @@ impl<P: Program> Islands<P> {
             if let Some(copied) = copied
                 && self.running.starts() == starts
             {
-                self.record_ends(target, &ends).map_err(|error| refused(&error.to_string()))?;
+                self.note_copy(target, term, &ends).map_err(|error| refused(&error.to_string()))?;
                 return Ok(copied);
             }
             remove_copies(target, self.instances() as u16);
@@ -99,8 +99,18 @@ impl<P: Program> Islands<P> {
         Err(refused("instances have ended, or made checkpoints, meanwhile, again and again: try again"))
     }
 
-    /// Has the copy say up to where it counts, if the instances commit by epochs.
-    fn record_ends(&self, target: &Path, ends: &[u64]) -> io::Result<()> {
+    /// Begins a term that no copy has but the one that is about to be made, ends an epoch in it, and begins the next term.
+    fn end_term(&self) -> Result<(Term, Vec<u64>), Refusal> {
+        let Some(mut cluster) = self.lock_cluster() else { return Err(refused(IN_MEMORY)) };
+        let term = self.begin_term(&mut cluster)?;
+        let ends = self.end_epochs()?;
+        self.begin_term(&mut cluster)?;
+        Ok((term, ends))
+    }
+
+    /// Has the copy say which cluster it is of, in which term, and up to where it counts, if the instances commit by epochs.
+    fn note_copy(&self, target: &Path, term: Term, ends: &[u64]) -> io::Result<()> {
+        self.lock_cluster().map_or(Ok(()), |cluster| cluster.note_copy(target, term))?;
         match self.epochs {
             Some(_) => EpochRecord::open(target, ends.len())?.write(ends),
             None => Ok(()),
@@ -110,9 +120,7 @@ impl<P: Program> Islands<P> {
     /// Ends an epoch at each instance, while nothing is half decided, and returns their numbers when all are stored.
     fn end_epochs(&self) -> Result<Vec<u64>, Refusal> {
         let ended = |reason| match reason {
-            NoAnswer::Ended => {
-                refused("an instance has ended, or is in memory, so that nothing of it is stored")
-            }
+            NoAnswer::Ended => refused("an instance has ended meanwhile"),
             NoAnswer::Late => refused("transactions were half decided for too long"),
         };
         let ends = self.running.end_epochs(PATIENCE).map_err(ended)?;
@@ -122,10 +130,22 @@ impl<P: Program> Islands<P> {
 
     /// Has each instance do something with its files, and returns what each has returned, in their order.
     fn maintain(&self, what: impl Fn(u16) -> Maintenance) -> Result<Vec<Vec<u8>>, Refusal> {
+        self.maintain_while(what, || true)
+    }
+
+    /// Does the same as long as `goes_on` says so.
+    pub(super) fn maintain_while(
+        &self,
+        what: impl Fn(u16) -> Maintenance,
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
         let _activity = self.activity();
         let ask = |site: SiteId, answer| Submission::Maintain(what(site.instance), answer);
-        let done = self.running.ask(self.running.first_sites(), ask).wait_while(|| true);
-        let mut done = done.map_err(|_| refused("an instance has ended meanwhile"))?;
+        let done = self.running.ask(self.running.first_sites(), ask).wait_while(goes_on);
+        let mut done = done.map_err(|reason| match reason {
+            NoAnswer::Ended => refused("an instance has ended meanwhile"),
+            NoAnswer::Late => refused("an instance has not answered in time"),
+        })?;
         done.sort_by_key(|(instance, _)| *instance);
         done.into_iter().map(|(_, done)| done).collect()
     }
@@ -202,8 +222,4 @@ pub(crate) fn create_directories(directory: &Path) -> io::Result<()> {
     let made: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
     std::fs::create_dir_all(&directory)?;
     made.into_iter().filter_map(Path::parent).try_for_each(|above| File::open(above)?.sync_all())
-}
-
-fn refused(message: &str) -> Refusal {
-    Refusal::new(RefusalReason::Rejected, message)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use ensilo::group::GroupMember;
-use ensilo::{Database, Options};
+use ensilo::{Database, Error, OpenError, Options};
 use serde::{Deserialize, Serialize};
 
 use super::unfinished_disk::UnfinishedDisk;
@@ -20,7 +20,8 @@ use crate::channel::{ChannelError, ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
     ClusterMember, ClusterStage, Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes,
-    OpenTransactions, Program, Recovered, Submission, Submitter, Wake, Worker, join_cluster,
+    OpenTransactions, Program, Recovered, Submission, Submitter, Terms, Wake, Worker, check_cluster,
+    check_term, join_cluster,
 };
 use crate::placement::InstancePlace;
 
@@ -47,9 +48,13 @@ impl InstanceOptions {
     /// Returns the options of an instance that was opened, and is opened again.
     pub(crate) fn again(&self) -> Self {
         let mut again = self.clone();
-        if let Some(ClusterMember { stage: stage @ ClusterStage::Making, .. }) = &mut again.member {
-            // Others may not be made yet, but this one is.
-            *stage = ClusterStage::Marking;
+        if let Some(member) = &mut again.member {
+            if member.stage == ClusterStage::Making {
+                // Others may not be made yet, but this one is.
+                member.stage = ClusterStage::Marking;
+            }
+            // It was in one of them, and may be in a later one by now.
+            member.terms = Terms::default();
         }
         again
     }
@@ -63,6 +68,29 @@ impl InstanceOptions {
             true => database.open_with(Arc::new(UnfinishedDisk), directory),
             false => database.open(directory),
         }
+    }
+
+    /// Returns why a database is not opened that has not what counts of its epochs: its files are of another cluster, or older than what the file
+    /// `epochs` says.
+    fn explain(&self, error: Error, database: Options) -> Error {
+        let (Some(directory), Some(member), StoredUnit::Epoch { .. }) =
+            (&self.directory, self.member, self.unit)
+        else {
+            return error;
+        };
+        let Error::Open(refused) = &error else { return error };
+        let OpenError::Refused(why) = &**refused else { return error };
+        // What cannot be opened at all is refused for something else.
+        let looked = database.read_only(true).answer_while_loading(true).open(directory);
+        let Ok(db) = looked else { return error };
+        let belongs = check_cluster(&db, self.number, member.cluster)
+            .and_then(|()| check_term(&db, self.number, &member.terms));
+        belongs.err().unwrap_or_else(|| {
+            Error::rollback(format!(
+                "the files of instance {} do not fit the file epochs beside them ({why}): they, or that file, are an older copy: put the newer ones back, or restore a copy of all",
+                self.number.instance
+            ))
+        })
     }
 }
 
@@ -120,13 +148,14 @@ impl<P: Program> LocalInstance<P> {
             StoredUnit::Epoch { counts_to: None } | StoredUnit::Transaction => database,
         };
         // Its rows are the instance's, also those that a recovery makes.
-        let opened = with_memory_of(&options.cpus, || options.open_database(database));
-        let db = opened.map_err(InstanceError::Io)??;
+        let opened = with_memory_of(&options.cpus, || options.open_database(database.clone()));
+        let db = opened.map_err(InstanceError::Io)?.map_err(|error| options.explain(error, database))?;
         // What is prepared relies on the index, which rows that are loaded later would change.
         db.wait_until_loaded()?;
-        // First: the files may be of another instance, or of another cluster.
+        // First: the files may be of another instance, of another cluster, or of another time.
         if let Some(member) = options.member {
             join_cluster(&db, options.number, member)?;
+            check_term(&db, options.number, &member.terms)?;
         }
         let (keeping, found) = open_keeping(options, &db)?;
         let program = Arc::new(P::open(&db, options.number)?);

@@ -1,20 +1,24 @@
-//! A file beside the instances that says how many there are, and to which cluster they belong.
+//! A file beside the instances that says how many there are, to which cluster they belong, and in which of its terms they are.
 //!
 //! Without it an instance whose directory is lost would be made anew, with nothing in it, and the others would take that for what it has; and one of
-//! another cluster would be taken for it.
+//! another cluster, or an older copy of itself, would be taken for it.
 //!
 //! # Layout
 //! The file `instances` has lines of text:
 //! ```text
 //! 3                                         the number of instances
 //! cluster 9f6e3c1d0b5a48728f6e3c1d0b5a4872  the number of the cluster, in 32 hexadecimal digits
+//! term 17 5a48728f9f6e3c1d5a48728f9f6e3c1d  the last term of the cluster that all have noted; nothing before there was one
+//! begun 18 728f9f6e3c1d5a48728f9f6e3c1d5a48 a term that has begun; nothing when all have noted it
 //! not all made                              or `not all marked`; nothing when the cluster is whole
 //! ```
 //! Earlier versions wrote the first line alone. Their instances do not say which cluster they belong to; the next opening notes that at each of them.
+//! Without a term, instances of any are opened: whoever takes that line out of the file opens an older copy of an instance beside newer ones.
 //!
 //! # Crash
-//! Each version of the file is written behind a rename: before the first instance is made, and when all are stored. Where there is no file, the
-//! instances that are found say how many there are. A new cluster is one without any instance: none is made beside others.
+//! Each version of the file is written behind a rename: before the first instance is made, when all are stored, and before and after they note a term.
+//! Where there is no file, the first of the instances that are found says how many there are, and which term all of them are in. A new cluster is one
+//! without any instance: none is made beside others.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -23,7 +27,7 @@ use std::path::{Path, PathBuf};
 use super::directory_of;
 use super::epoch_record::lock;
 use crate::instance::{
-    ClusterId, ClusterMember, ClusterStage, InstanceError, InstanceNumber, StoredInstance,
+    ClusterId, ClusterMember, ClusterStage, InstanceError, InstanceNumber, StoredInstance, Term, Terms,
 };
 
 /// What a directory says of its instances.
@@ -33,11 +37,19 @@ struct Entry {
     /// `None` where an earlier version has made them.
     cluster: Option<ClusterId>,
     stage: ClusterStage,
+    terms: Terms,
 }
 
-/// Looks into the database of an instance, which nobody has open, and returns what it says of itself, and of the cluster that it belongs to.
-pub(crate) type Look<'a> =
-    &'a dyn Fn(&Path) -> Result<(Option<StoredInstance>, Option<ClusterId>), InstanceError>;
+/// What an instance says of itself and its cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) stored: Option<StoredInstance>,
+    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) term: Option<Term>,
+}
+
+/// Looks into the database of an instance, which nobody has open.
+pub(crate) type Look<'a> = &'a dyn Fn(&Path) -> Result<Found, InstanceError>;
 
 /// The instances that a directory has, or is to have.
 #[derive(Debug)]
@@ -58,7 +70,9 @@ impl Roster {
         let is_whole = matches!(read(directory), Ok(Some(entry)) if entry.stage == ClusterStage::Whole);
         let held = if is_whole { None } else { Some(hold(directory).map_err(InstanceError::Io)?) };
         let found = find(directory, look)?;
-        let entry = found.unwrap_or(Entry { instances: planned, cluster: None, stage: ClusterStage::Making });
+        let new =
+            Entry { instances: planned, cluster: None, stage: ClusterStage::Making, terms: Terms::default() };
+        let entry = found.unwrap_or(new);
         if entry.instances != planned {
             return Err(problem(
                 directory,
@@ -69,8 +83,8 @@ impl Roster {
                 ),
             ));
         }
-        let member =
-            ClusterMember { cluster: entry.cluster.unwrap_or_else(ClusterId::random), stage: entry.stage };
+        let Entry { cluster, stage, terms, .. } = entry;
+        let member = ClusterMember { cluster: cluster.unwrap_or_else(ClusterId::random), stage, terms };
         Ok(Roster { directory: directory.to_owned(), instances: planned, member, held })
     }
 
@@ -81,28 +95,63 @@ impl Roster {
     pub(super) fn begin(&self) -> io::Result<()> {
         match self.member.stage {
             ClusterStage::Whole => Ok(()),
-            stage => write(&self.directory, self.instances, self.member.cluster, stage),
+            _ => write(&self.directory, self.instances, &self.member),
         }
     }
 
-    /// Says that all instances are stored, and belong to the cluster; returns which that is.
+    /// Says that all instances are stored, and belong to the cluster.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn end(self) -> io::Result<ClusterId> {
+    pub(super) fn end(self) -> io::Result<Cluster> {
+        let whole = ClusterMember { stage: ClusterStage::Whole, ..self.member };
         if self.held.is_some() {
-            write(&self.directory, self.instances, self.member.cluster, ClusterStage::Whole)?;
+            write(&self.directory, self.instances, &whole)?;
         }
-        Ok(self.member.cluster)
+        Ok(Cluster { directory: self.directory, instances: self.instances, member: whole })
     }
 }
 
-/// Says of a copy how many instances it has, and to which cluster they belong.
-///
-/// # Errors
-/// The file cannot be written.
-pub(super) fn note(directory: &Path, instances: u16, cluster: ClusterId) -> io::Result<()> {
-    write(directory, instances, cluster, ClusterStage::Whole)
+/// A cluster whose instances are open.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    directory: PathBuf,
+    instances: u16,
+    member: ClusterMember,
+}
+
+impl Cluster {
+    /// Says that a term has begun, and returns it: each instance is to note it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn begin_term(&mut self) -> io::Result<Term> {
+        let (terms, begun) = self.member.terms.with_begun();
+        self.set_terms(terms)?;
+        Ok(begun)
+    }
+
+    /// Says that all instances have noted a term.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn end_term(&mut self, noted: Term) -> io::Result<()> {
+        self.set_terms(Terms::all_in(noted))
+    }
+
+    /// Says of a copy of all instances how many they are, to which cluster they belong, and which term they are in.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn note_copy(&self, directory: &Path, term: Term) -> io::Result<()> {
+        write(directory, self.instances, &ClusterMember { terms: Terms::all_in(term), ..self.member })
+    }
+
+    fn set_terms(&mut self, terms: Terms) -> io::Result<()> {
+        // Also where it fails: the file may say so.
+        self.member.terms = terms;
+        write(&self.directory, self.instances, &self.member)
+    }
 }
 
 /// Removes the file of copies that are of no use, if there is one.
@@ -166,7 +215,7 @@ fn find(directory: &Path, look: Look<'_>) -> Result<Option<Entry>, InstanceError
 /// Returns what an instance says of all, where there is no file that does.
 fn ask(directory: &Path, instance: u16, look: Look<'_>) -> Result<Entry, InstanceError> {
     let place = directory_of(directory, instance);
-    let (stored, cluster) = look(&place)?;
+    let Found { stored, cluster, term } = look(&place)?;
     let Some(stored) = stored else {
         return Err(problem(
             &place,
@@ -174,7 +223,8 @@ fn ask(directory: &Path, instance: u16, look: Look<'_>) -> Result<Entry, Instanc
         ));
     };
     let stage = if cluster.is_some() { ClusterStage::Whole } else { ClusterStage::Marking };
-    Ok(Entry { instances: stored.number.instances, cluster, stage })
+    let terms = term.map(Terms::all_in).unwrap_or_default();
+    Ok(Entry { instances: stored.number.instances, cluster, stage, terms })
 }
 
 fn lost_instance(directory: &Path, lost: u16, instances: u16) -> InstanceError {
@@ -224,31 +274,44 @@ fn read(directory: &Path) -> io::Result<Option<Entry>> {
 }
 
 fn parse(text: &str) -> Option<Entry> {
-    let mut lines = text.lines();
+    let mut lines = text.lines().peekable();
     let instances = lines.next()?.parse().ok().filter(|instances| *instances > 0)?;
     let Some(cluster) = lines.next() else {
-        return Some(Entry { instances, cluster: None, stage: ClusterStage::Marking });
+        let (stage, terms) = (ClusterStage::Marking, Terms::default());
+        return Some(Entry { instances, cluster: None, stage, terms });
     };
+    let cluster = cluster.strip_prefix("cluster ").filter(|digits| digits.len() == CLUSTER_DIGITS)?;
+    let mut term_after = |word: &str| {
+        let Some(line) = lines.next_if(|line| line.starts_with(word)) else { return Some(None) };
+        line.strip_prefix(word)?.parse().ok().map(Some)
+    };
+    let terms = Terms { last: term_after(TERM)?, begun: term_after(BEGUN)? };
     let stage = match lines.next() {
         None => ClusterStage::Whole,
         Some(NOT_ALL_MADE) => ClusterStage::Making,
         Some(NOT_ALL_MARKED) => ClusterStage::Marking,
         Some(_) => return None,
     };
-    let cluster = cluster.strip_prefix("cluster ").filter(|digits| digits.len() == CLUSTER_DIGITS)?;
-    Some(Entry { instances, cluster: Some(cluster.parse().ok()?), stage })
+    let is_whole = lines.next().is_none() && text.ends_with('\n');
+    is_whole.then_some(Entry { instances, cluster: Some(cluster.parse().ok()?), stage, terms })
 }
 
 const CLUSTER_DIGITS: usize = 32;
 
+const TERM: &str = "term ";
+const BEGUN: &str = "begun ";
 const NOT_ALL_MADE: &str = "not all made";
 const NOT_ALL_MARKED: &str = "not all marked";
 
-fn write(directory: &Path, instances: u16, cluster: ClusterId, stage: ClusterStage) -> io::Result<()> {
+fn write(directory: &Path, instances: u16, member: &ClusterMember) -> io::Result<()> {
+    let ClusterMember { cluster, stage, terms } = member;
     let path = path_in(directory);
     let begun = path.with_extension("begun");
     let mut file = File::create(&begun)?;
     writeln!(file, "{instances}\ncluster {cluster}")?;
+    for (word, term) in [(TERM, terms.last), (BEGUN, terms.begun)] {
+        term.map_or(Ok(()), |term| writeln!(file, "{word}{term}"))?;
+    }
     match stage {
         ClusterStage::Whole => {}
         ClusterStage::Making => writeln!(file, "{NOT_ALL_MADE}")?,
