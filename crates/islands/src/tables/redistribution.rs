@@ -24,6 +24,7 @@ mod copy;
 mod error;
 mod plan;
 mod repartitioning;
+mod replicas;
 mod source;
 mod target;
 

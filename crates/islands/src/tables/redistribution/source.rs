@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use ensilo::row::{KeyPart, Schema};
 use ensilo::{Database, Error};
 
-use super::batches::{Batches, count};
+use super::batches::Batches;
+use super::replicas::check_replicas;
 use super::{DatabaseOptions, RedistributionError};
 use crate::instance::{StoredInstance, stored_instance};
 use crate::islands::{
@@ -208,23 +209,6 @@ fn check_that_noted(
         }
     }
     Ok(())
-}
-
-/// Checks that all instances have as many rows of a replicated table as each other. Those of the first one are copied.
-fn check_replicas(databases: &[Database], table: &SourceTable) -> Result<(), RedistributionError> {
-    if table.partitioning != Some(AnyPartitioning::Replicated) {
-        return Ok(());
-    }
-    let name = table.schema.name();
-    let rows = databases.iter().map(|db| count(db, name)).collect::<Result<Vec<_>, _>>();
-    let rows = rows.map_err(RedistributionError::of_rows(name))?;
-    match rows.iter().position(|more| *more != rows[0]) {
-        None => Ok(()),
-        Some(other) => Err(RedistributionError::Unfit(format!(
-            "table {name} is replicated, and has {} rows at instance 0 and {} at instance {other}: one of them is not what it was; restore a copy of all",
-            rows[0], rows[other]
-        ))),
-    }
 }
 
 fn has_rows(rows: Option<Batches>) -> Result<bool, Error> {
