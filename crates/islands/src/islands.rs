@@ -29,8 +29,7 @@ use ensilo::{Database, Options};
 
 pub(crate) use self::attempts::Attempts;
 pub use self::backup::IslandsBackup;
-pub(crate) use self::backup::create_directories;
-pub(crate) use self::backup::{Unfinished, remove_copies};
+pub(crate) use self::backup::{Unfinished, create_directories};
 pub use self::commit_unit::CommitUnit;
 use self::epoch_record::EpochRecord;
 use self::epochs::{Activity, EpochCommit};

@@ -66,11 +66,14 @@ impl<P: Program> Islands<P> {
         let target = std::path::absolute(target.as_ref()).map_err(of_error)?;
         let unfinished = Unfinished::begin(&target).map_err(of_error)?;
         let made = self.copy_all(&target);
-        if made.is_err() {
-            remove_copies(&target, self.instances() as u16);
-        }
+        let copied = match made {
+            Ok(copied) => copied,
+            Err(refusal) => {
+                unfinished.give_up(self.instances() as u16);
+                return Err(refusal);
+            }
+        };
         unfinished.end().map_err(of_error)?;
-        let copied = made?;
         Ok(IslandsBackup {
             files: copied.iter().map(|copied| copied.files).sum(),
             bytes: copied.iter().map(|copied| copied.bytes).sum(),
@@ -152,7 +155,7 @@ impl<P: Program> Islands<P> {
 }
 
 /// Removes what was made of a copy of so many instances.
-pub(crate) fn remove_copies(target: &Path, instances: u16) {
+fn remove_copies(target: &Path, instances: u16) {
     for instance in 0..instances {
         // What cannot be removed is in the way of the next one, which says so.
         let _ = std::fs::remove_dir_all(directory_of(target, instance));
@@ -166,12 +169,27 @@ pub(super) const MARK: &str = "BACKUP.unfinished";
 
 /// A file that says that a copy is not finished: where it is, neither instances are opened nor a database.
 #[derive(Debug)]
-pub(crate) struct Unfinished(PathBuf);
+pub(crate) struct Unfinished {
+    mark: PathBuf,
+    /// The directories that were made for the copy, the innermost first.
+    made: Vec<PathBuf>,
+}
 
 impl Unfinished {
     /// Begins a copy in a directory that is empty or missing, which belongs to it from then on.
     pub(crate) fn begin(directory: &Path) -> io::Result<Self> {
-        create_directories(directory)?;
+        let made = create_directories(directory)?;
+        let unfinished = Unfinished::begin_in(directory);
+        match unfinished {
+            Ok(unfinished) => Ok(Unfinished { made, ..unfinished }),
+            Err(error) => {
+                remove_empty(&made);
+                Err(error)
+            }
+        }
+    }
+
+    fn begin_in(directory: &Path) -> io::Result<Self> {
         let not_empty = || io::Error::other("the directory is not empty");
         // Before it is marked: what somebody keeps there is not to be taken for a copy, whenever this process ends.
         if !Unfinished::is_in(directory) && std::fs::read_dir(directory)?.count() > 0 {
@@ -197,13 +215,24 @@ impl Unfinished {
         });
         made?.sync_all()?;
         File::open(directory)?.sync_all()?;
-        Ok(Unfinished(mark))
+        Ok(Unfinished { mark, made: Vec::new() })
     }
 
     /// Ends the copy: it may be opened.
     pub(crate) fn end(self) -> io::Result<()> {
-        std::fs::remove_file(&self.0)?;
-        self.0.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+        std::fs::remove_file(&self.mark)?;
+        self.mark.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    }
+
+    /// Removes what was made of a copy of so many instances, with the directories that were made for it. What cannot be removed stays with the mark
+    /// that keeps it from being opened.
+    pub(crate) fn give_up(self, instances: u16) {
+        let Some(directory) = self.mark.parent() else { return };
+        remove_copies(directory, instances);
+        let is_alone = std::fs::read_dir(directory).is_ok_and(|entries| entries.count() == 1);
+        if is_alone && std::fs::remove_file(&self.mark).is_ok() {
+            remove_empty(&self.made);
+        }
     }
 
     /// Returns whether a directory has a copy that was not finished.
@@ -216,10 +245,71 @@ impl Unfinished {
     }
 }
 
-/// Makes a directory and those above it that are missing, and stores that they are there.
-pub(crate) fn create_directories(directory: &Path) -> io::Result<()> {
+/// Makes a directory and those above it that are missing, and stores that they are there. Returns those that were made, the innermost first; after an
+/// error none of them is left.
+pub(crate) fn create_directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let directory = std::path::absolute(directory)?;
-    let made: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
-    std::fs::create_dir_all(&directory)?;
-    made.into_iter().filter_map(Path::parent).try_for_each(|above| File::open(above)?.sync_all())
+    let missing: Vec<&Path> = directory.ancestors().take_while(|above| !above.exists()).collect();
+    let mut made = Vec::new();
+    let created = missing.iter().rev().try_for_each(|place| match std::fs::create_dir(place) {
+        Ok(()) => {
+            made.insert(0, place.to_path_buf());
+            Ok(())
+        }
+        // Somebody else has just made it.
+        Err(_) if place.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    });
+    let is_directory = || match directory.is_dir() {
+        true => Ok(()),
+        false => Err(io::Error::from(ErrorKind::NotADirectory)),
+    };
+    let store = || {
+        missing.iter().filter_map(|place| place.parent()).try_for_each(|above| File::open(above)?.sync_all())
+    };
+    created.and_then(|()| is_directory()).and_then(|()| store()).inspect_err(|_| remove_empty(&made))?;
+    Ok(made)
+}
+
+/// Removes directories one after the other, as far as they have nothing in them.
+fn remove_empty(directories: &[PathBuf]) {
+    // Where somebody has put something there, it stays.
+    let _ = directories.iter().try_for_each(std::fs::remove_dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_up_leaves_no_directory_that_it_has_made_and_each_that_it_has_not() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("above/target");
+        Unfinished::begin(&target).unwrap().give_up(3);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+        std::fs::create_dir_all(&target).unwrap();
+        let unfinished = Unfinished::begin(&target).unwrap();
+        assert!(Unfinished::begin(&target).is_err() && Unfinished::is_in(&target));
+        unfinished.give_up(3);
+        assert!(target.exists() && !Unfinished::is_in(&target));
+        // What somebody else has put there meanwhile is not opened, and stays.
+        let deeper = target.join("deeper");
+        let unfinished = Unfinished::begin(&deeper).unwrap();
+        std::fs::write(deeper.join("else"), []).unwrap();
+        unfinished.give_up(3);
+        assert!(deeper.join("else").exists() && Unfinished::is_in(&deeper));
+    }
+
+    #[test]
+    fn directories_that_cannot_be_made_leave_none() {
+        let place = tempfile::tempdir().unwrap();
+        let (above, file) = (place.path().join("above"), place.path().join("file"));
+        std::fs::write(&file, []).unwrap();
+        let too_long = above.join("x".repeat(300));
+        for target in [&too_long, &file, &file.join("below")] {
+            assert!(Unfinished::begin(target).is_err(), "{}", target.display());
+        }
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(create_directories(&above.join("target")).unwrap(), [above.join("target"), above]);
+    }
 }

@@ -45,7 +45,7 @@ pub use self::repartitioning::Repartitioning;
 use self::source::Source;
 use self::target::{Shape, Target};
 use super::partitioning::Partitioning;
-use crate::islands::{CommitUnit, Unfinished, create_directories, directory_of, remove_copies};
+use crate::islands::{CommitUnit, Unfinished, create_directories, directory_of};
 
 /// The options that a database is opened with.
 type DatabaseOptions = Arc<dyn Fn() -> Options + Send + Sync>;
@@ -226,7 +226,7 @@ impl<'a> Redistribution<'a> {
         let unfinished = Unfinished::begin(&target).map_err(of_target)?;
         let made = self.make(&target, start);
         if made.is_err() {
-            remove_made(&target, self.instances.unwrap_or(0), unfinished);
+            unfinished.give_up(self.instances.unwrap_or(0));
         } else {
             unfinished.end().map_err(of_target)?;
         }
@@ -312,16 +312,6 @@ fn mark_instances(target: &Path, instances: u16) -> io::Result<Vec<Unfinished>> 
         Unfinished::mark(&directory)
     };
     (0..instances).map(mark).collect()
-}
-
-/// Removes what was made of a target. What cannot be removed stays with the mark that keeps it from being opened.
-fn remove_made(target: &Path, instances: u16, unfinished: Unfinished) {
-    remove_copies(target, instances);
-    let is_alone = std::fs::read_dir(target).is_ok_and(|entries| entries.count() == 1);
-    if is_alone {
-        // If the mark stays the directory is not opened.
-        let _ = unfinished.end();
-    }
 }
 
 impl fmt::Debug for Redistribution<'_> {
