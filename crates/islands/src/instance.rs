@@ -43,6 +43,6 @@ pub(crate) use pause::pause_before_attempt;
 pub(crate) use snapshot::PointId;
 pub(crate) use store::{InstanceStore, Keeping, Recovered};
 pub(crate) use submission::{Answer, Submission, Submitter};
-pub(crate) use term::{Term, Terms, check_term, stored_term};
+pub(crate) use term::{Term, Terms, TermsOf, check_term, stored_term};
 pub(crate) use wake::Wake;
 pub(crate) use worker::Worker;

@@ -288,6 +288,8 @@ fn a_copy_of_all_instances_is_one_of_a_moment() {
     let in_memory = options(2).open::<Bank>().unwrap();
     let directory = tempfile::tempdir().unwrap();
     assert!(in_memory.backup(directory.path()).is_err() && in_memory.checkpoint().is_err());
+    assert!(in_memory.backup(directory.path().join("above/copy")).is_err());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left");
 }
 
 #[test]

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     }
     an_instance_in_memory_that_dies_is_dead();
     an_instance_that_dies_after_terms_have_begun_comes_back();
+    instances_that_are_being_closed_are_waited_for();
     what_a_copy_of_all_has_does_not_replace_an_instance_that_was_killed();
     what_is_in_doubt_is_shown_and_can_be_decided();
     for unit in CommitUnit::all() {
@@ -105,6 +106,32 @@ fn an_instance_that_dies_after_terms_have_begun_comes_back() {
         signal(&islands, 1, "-KILL");
         assert_eq!(sum(&islands), 8000 * INSTANCES as i64);
     }
+}
+
+/// Whoever waits knew the term before the closing.
+fn instances_that_are_being_closed_are_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || options(INSTANCES).directory(directory.path()).processes(this_program).open::<Bank>();
+    let first = open().unwrap();
+    thread::scope(|scope| {
+        let second = scope.spawn(open);
+        // When it starts its first instance it has looked at what there is.
+        while children() == INSTANCES && !second.is_finished() {
+            thread::yield_now();
+        }
+        drop(first);
+        assert_eq!(sum(&second.join().unwrap().unwrap()), 8000 * INSTANCES as i64);
+    });
+}
+
+/// How many processes this one has started, and not waited for.
+fn children() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+        let children = std::fs::read_to_string(thread.unwrap().path().join("children"));
+        children.map_or(0, |children| children.split_whitespace().count())
+    };
+    threads.map(of_thread).sum()
 }
 
 /// All are killed in the term that they were opened in, or in which they were copied.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::term::Terms;
+use super::term::TermsOf;
 
 /// The number that tells one cluster from every other, drawn when it is made. Copies of all instances keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(crate) struct ClusterMember {
     pub(crate) cluster: ClusterId,
     pub(crate) stage: ClusterStage,
     /// The terms that it may be in.
-    pub(crate) terms: Terms,
+    pub(crate) terms: TermsOf,
 }
 
 /// How far the instances of a cluster are made.

@@ -44,6 +44,17 @@ pub(crate) struct Terms {
     pub(crate) begun: Option<Term>,
 }
 
+/// Where it stands which terms an instance may be in that is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum TermsOf {
+    /// In the file beside the instances. It is read when the instance is open: from then on nobody else begins a term.
+    File,
+    /// Here, since there is no file.
+    Instance(Terms),
+    /// Nowhere: the instance was opened before by the same cluster, and may have noted later ones.
+    Opened,
+}
+
 /// The term that the instance is in, one row.
 #[derive(Clone, Debug, Row)]
 #[row(table = "islands_term")]

@@ -1,7 +1,7 @@
 //! An instance whose workers run in this process.
 
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -14,13 +14,14 @@ use ensilo::group::GroupMember;
 use ensilo::{Database, Error, OpenError, Options};
 use serde::{Deserialize, Serialize};
 
+use super::roster::stored_terms;
 use super::unfinished_disk::UnfinishedDisk;
 use crate::binding::{bind_this_thread, with_memory_of};
 use crate::channel::{ChannelError, ChannelKind, connect_to_wait};
 use crate::commit::{Ages, Failed, Site, SiteId};
 use crate::instance::{
     ClusterMember, ClusterStage, Found, InstanceError, InstanceNumber, InstanceStore, Keeping, Notes,
-    OpenTransactions, Program, Recovered, Submission, Submitter, Terms, Wake, Worker, check_cluster,
+    OpenTransactions, Program, Recovered, Submission, Submitter, Terms, TermsOf, Wake, Worker, check_cluster,
     check_term, join_cluster,
 };
 use crate::placement::InstancePlace;
@@ -53,8 +54,7 @@ impl InstanceOptions {
                 // Others may not be made yet, but this one is.
                 member.stage = ClusterStage::Marking;
             }
-            // It was in one of them, and may be in a later one by now.
-            member.terms = Terms::default();
+            member.terms = TermsOf::Opened;
         }
         again
     }
@@ -67,6 +67,15 @@ impl InstanceOptions {
         match self.opens_unfinished {
             true => database.open_with(Arc::new(UnfinishedDisk), directory),
             false => database.open(directory),
+        }
+    }
+
+    /// Returns the terms that the instance may be in, which has its database open.
+    fn terms(&self, member: ClusterMember) -> io::Result<Terms> {
+        match (member.terms, self.directory.as_deref().and_then(Path::parent)) {
+            (TermsOf::File, Some(all)) => stored_terms(all),
+            (TermsOf::Instance(terms), _) => Ok(terms),
+            (TermsOf::File, None) | (TermsOf::Opened, _) => Ok(Terms::default()),
         }
     }
 
@@ -84,7 +93,7 @@ impl InstanceOptions {
         let looked = database.read_only(true).answer_while_loading(true).open(directory);
         let Ok(db) = looked else { return error };
         let belongs = check_cluster(&db, self.number, member.cluster)
-            .and_then(|()| check_term(&db, self.number, &member.terms));
+            .and_then(|()| check_term(&db, self.number, &self.terms(member).unwrap_or_default()));
         belongs.err().unwrap_or_else(|| {
             Error::rollback(format!(
                 "the files of instance {} do not fit the file epochs beside them ({why}): they, or that file, are an older copy: put the newer ones back, or restore a copy of all",
@@ -155,7 +164,7 @@ impl<P: Program> LocalInstance<P> {
         // First: the files may be of another instance, of another cluster, or of another time.
         if let Some(member) = options.member {
             join_cluster(&db, options.number, member)?;
-            check_term(&db, options.number, &member.terms)?;
+            check_term(&db, options.number, &options.terms(member).map_err(InstanceError::Io)?)?;
         }
         let (keeping, found) = open_keeping(options, &db)?;
         let program = Arc::new(P::open(&db, options.number)?);

@@ -28,6 +28,7 @@ use super::directory_of;
 use super::epoch_record::lock;
 use crate::instance::{
     ClusterId, ClusterMember, ClusterStage, InstanceError, InstanceNumber, StoredInstance, Term, Terms,
+    TermsOf,
 };
 
 /// What a directory says of its instances.
@@ -67,7 +68,8 @@ impl Roster {
     /// # Errors
     /// One of them is missing, or there are not so many; the file, or an instance that is to say how many they are, cannot be read.
     pub(super) fn find(directory: &Path, planned: u16, look: Look<'_>) -> Result<Self, InstanceError> {
-        let is_whole = matches!(read(directory), Ok(Some(entry)) if entry.stage == ClusterStage::Whole);
+        let in_file = read(directory).ok().flatten();
+        let is_whole = in_file.is_some_and(|entry| entry.stage == ClusterStage::Whole);
         let held = if is_whole { None } else { Some(hold(directory).map_err(InstanceError::Io)?) };
         let found = find(directory, look)?;
         let new =
@@ -84,6 +86,7 @@ impl Roster {
             ));
         }
         let Entry { cluster, stage, terms, .. } = entry;
+        let terms = if in_file.is_some() { TermsOf::File } else { TermsOf::Instance(terms) };
         let member = ClusterMember { cluster: cluster.unwrap_or_else(ClusterId::random), stage, terms };
         Ok(Roster { directory: directory.to_owned(), instances: planned, member, held })
     }
@@ -95,20 +98,28 @@ impl Roster {
     pub(super) fn begin(&self) -> io::Result<()> {
         match self.member.stage {
             ClusterStage::Whole => Ok(()),
-            _ => write(&self.directory, self.instances, &self.member),
+            stage => self.entry(stage, Terms::default()).write(&self.directory),
         }
     }
 
-    /// Says that all instances are stored, and belong to the cluster.
+    /// Says that all instances are stored, and belong to the cluster. They are open: nobody else changes the file any more.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn end(self) -> io::Result<Cluster> {
-        let whole = ClusterMember { stage: ClusterStage::Whole, ..self.member };
+        let terms = match self.member.terms {
+            TermsOf::Instance(terms) => terms,
+            TermsOf::File | TermsOf::Opened => stored_terms(&self.directory)?,
+        };
+        let entry = self.entry(ClusterStage::Whole, terms);
         if self.held.is_some() {
-            write(&self.directory, self.instances, &whole)?;
+            entry.write(&self.directory)?;
         }
-        Ok(Cluster { directory: self.directory, instances: self.instances, member: whole })
+        Ok(Cluster { directory: self.directory, entry })
+    }
+
+    fn entry(&self, stage: ClusterStage, terms: Terms) -> Entry {
+        Entry { instances: self.instances, cluster: Some(self.member.cluster), stage, terms }
     }
 }
 
@@ -116,8 +127,7 @@ impl Roster {
 #[derive(Debug)]
 pub(super) struct Cluster {
     directory: PathBuf,
-    instances: u16,
-    member: ClusterMember,
+    entry: Entry,
 }
 
 impl Cluster {
@@ -126,7 +136,7 @@ impl Cluster {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn begin_term(&mut self) -> io::Result<Term> {
-        let (terms, begun) = self.member.terms.with_begun();
+        let (terms, begun) = self.entry.terms.with_begun();
         self.set_terms(terms)?;
         Ok(begun)
     }
@@ -144,14 +154,22 @@ impl Cluster {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn note_copy(&self, directory: &Path, term: Term) -> io::Result<()> {
-        write(directory, self.instances, &ClusterMember { terms: Terms::all_in(term), ..self.member })
+        Entry { terms: Terms::all_in(term), ..self.entry }.write(directory)
     }
 
     fn set_terms(&mut self, terms: Terms) -> io::Result<()> {
         // Also where it fails: the file may say so.
-        self.member.terms = terms;
-        write(&self.directory, self.instances, &self.member)
+        self.entry.terms = terms;
+        self.entry.write(&self.directory)
     }
+}
+
+/// Returns the terms that the instances of a directory may be in; any where the file says nothing of them.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn stored_terms(directory: &Path) -> io::Result<Terms> {
+    Ok(read(directory)?.map(|entry| entry.terms).unwrap_or_default())
 }
 
 /// Removes the file of copies that are of no use, if there is one.
@@ -280,7 +298,7 @@ fn parse(text: &str) -> Option<Entry> {
         let (stage, terms) = (ClusterStage::Marking, Terms::default());
         return Some(Entry { instances, cluster: None, stage, terms });
     };
-    let cluster = cluster.strip_prefix("cluster ").filter(|digits| digits.len() == CLUSTER_DIGITS)?;
+    let cluster = cluster.strip_prefix(CLUSTER).filter(|digits| digits.len() == CLUSTER_DIGITS)?;
     let mut term_after = |word: &str| {
         let Some(line) = lines.next_if(|line| line.starts_with(word)) else { return Some(None) };
         line.strip_prefix(word)?.parse().ok().map(Some)
@@ -298,28 +316,41 @@ fn parse(text: &str) -> Option<Entry> {
 
 const CLUSTER_DIGITS: usize = 32;
 
+const CLUSTER: &str = "cluster ";
 const TERM: &str = "term ";
 const BEGUN: &str = "begun ";
 const NOT_ALL_MADE: &str = "not all made";
 const NOT_ALL_MARKED: &str = "not all marked";
 
-fn write(directory: &Path, instances: u16, member: &ClusterMember) -> io::Result<()> {
-    let ClusterMember { cluster, stage, terms } = member;
-    let path = path_in(directory);
-    let begun = path.with_extension("begun");
-    let mut file = File::create(&begun)?;
-    writeln!(file, "{instances}\ncluster {cluster}")?;
-    for (word, term) in [(TERM, terms.last), (BEGUN, terms.begun)] {
-        term.map_or(Ok(()), |term| writeln!(file, "{word}{term}"))?;
+impl Entry {
+    /// Writes the file of a directory; a cluster has its number by then.
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        let path = path_in(directory);
+        let begun = path.with_extension("begun");
+        let mut file = File::create(&begun)?;
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&begun, &path)?;
+        File::open(directory)?.sync_all()
     }
-    match stage {
-        ClusterStage::Whole => {}
-        ClusterStage::Making => writeln!(file, "{NOT_ALL_MADE}")?,
-        ClusterStage::Marking => writeln!(file, "{NOT_ALL_MARKED}")?,
+
+    fn text(&self) -> String {
+        let Entry { instances, cluster, stage, terms } = self;
+        let line = |word: &str, of: Option<String>| of.map(|of| format!("{word}{of}\n")).unwrap_or_default();
+        let stage = match stage {
+            ClusterStage::Whole => None,
+            ClusterStage::Making => Some(NOT_ALL_MADE.to_owned()),
+            ClusterStage::Marking => Some(NOT_ALL_MARKED.to_owned()),
+        };
+        [
+            line("", Some(instances.to_string())),
+            line(CLUSTER, cluster.map(|cluster| cluster.to_string())),
+            line(TERM, terms.last.map(|term| term.to_string())),
+            line(BEGUN, terms.begun.map(|term| term.to_string())),
+            line("", stage),
+        ]
+        .concat()
     }
-    file.sync_all()?;
-    std::fs::rename(&begun, &path)?;
-    File::open(directory)?.sync_all()
 }
 
 fn path_in(directory: &Path) -> PathBuf {
