@@ -1,8 +1,8 @@
 //! Ctrl-C, and the other signals that ask a program to end: the first asks for an orderly end, the second
-//! ends at once.
+//! ends at once; of programs without an orderly end the first one does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::{io, thread};
 
 use ensilo_bench::driver::Interrupt;
@@ -16,6 +16,9 @@ const EXIT_CODE_BASE: u8 = 128;
 
 /// That of the signal that came first; of SIGINT until one comes.
 static EXIT_CODE: AtomicU8 = AtomicU8::new(code_of(SIGINT));
+
+/// Whether the program is about to end at once: what fails from then on is not worth a word.
+static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 const fn code_of(signal: i32) -> u8 {
     EXIT_CODE_BASE + signal as u8
@@ -38,16 +41,29 @@ pub(crate) fn on_ctrl_c(clean_up: fn()) -> Arc<Interrupt> {
     interrupt
 }
 
+/// Waits for the end of the program if a signal ends it at once: its exit code, and what it says, are not those of what
+/// the end has made fail.
+pub(crate) fn wait_if_ending() {
+    // Acquire: [end] whatever fails because of the end has seen it.
+    while ENDS_AT_ONCE.load(Ordering::Acquire) {
+        thread::park();
+    }
+}
+
 /// Has Ctrl-C, SIGTERM and SIGHUP end the program at once, after `clean_up`.
 pub(crate) fn end_on_ctrl_c(clean_up: fn()) {
     let interrupt = Interrupt::new();
     interrupt.raise();
-    if let Err(error) = watch(Arc::new(interrupt), clean_up) {
+    let end = move || {
+        complain(format_args!("\ninterrupted"));
+        clean_up();
+    };
+    if let Err(error) = watch(Arc::new(interrupt), end) {
         complain(format_args!("Ctrl-C will end the program and leave its files: {error}"));
     }
 }
 
-fn watch(interrupt: Arc<Interrupt>, clean_up: fn()) -> io::Result<()> {
+fn watch(interrupt: Arc<Interrupt>, clean_up: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
     let body = move || {
@@ -59,6 +75,8 @@ fn watch(interrupt: Arc<Interrupt>, clean_up: fn()) -> io::Result<()> {
                 interrupt.raise();
                 complain(format_args!("\nending; press Ctrl-C again to end at once"));
             } else {
+                // Release: [end] before anything fails that is cleaned up.
+                ENDS_AT_ONCE.store(true, Ordering::Release);
                 clean_up();
                 std::process::exit(i32::from(code_of(signal)));
             }

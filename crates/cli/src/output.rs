@@ -7,6 +7,8 @@ use std::process::ExitCode;
 pub(crate) use ensilo_bench::driver::complain;
 use ensilo_bench::driver::standard_error_has_failed;
 
+use crate::interrupt;
+
 /// The exit code of a command that failed, or found damage.
 pub(crate) const FAILED: u8 = 1;
 
@@ -75,6 +77,7 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
 
 /// Says on standard error why a command failed.
 pub(crate) fn failed(error: impl fmt::Display) -> ExitCode {
+    interrupt::wait_if_ending();
     complain(format_args!("error: {error}"));
     ExitCode::from(FAILED)
 }

@@ -424,33 +424,59 @@ fn an_interrupt_ends_the_run_with_its_results() {
     }
 }
 
+/// The processes that a process has started.
+#[cfg(target_os = "linux")]
+fn children_of(process: u32) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(thread.unwrap().path().join("children")).unwrap_or_default()
+    };
+    let all: String = threads.map(of_thread).collect();
+    all.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whatever instances do at that time: they say nothing, and the program says one line.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_ends_instances_and_leaves_no_files() {
-    let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
-        .args([
-            "bench",
-            "tpcb-islands",
-            "--islands",
-            "2",
-            "--accounts",
-            "1000",
-            "--durable",
-            "--seconds",
-            "60",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let id = ensilo.id();
-    let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines();
-    assert!(progress.any(|line| line.unwrap().starts_with("running for")));
-    assert!(Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
-    assert_eq!(ensilo.wait().unwrap().code(), Some(130));
-    // The instances hold it open until they have ended.
-    progress.for_each(drop);
-    assert!(no_temporary_files_of(id));
+    use std::os::unix::process::CommandExt as _;
+
+    let stored = ["--durable", "--commit-unit", "epoch", "--width", "64"];
+    for (stage, options) in [
+        ("loading", &stored[..1]),
+        ("running for", &stored),
+        ("running for", &stored[..1]),
+        ("running for", &[]),
+    ] {
+        let mut ensilo = Command::new(env!("CARGO_BIN_EXE_ensilo"))
+            .args(["bench", "tpcb-islands", "--islands", "3", "--accounts", "20000", "--seconds", "60"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // As a shell starts it: Ctrl-C is for all of the group.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let id = ensilo.id();
+        let mut progress = BufReader::new(ensilo.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(progress.any(|line| line.starts_with(stage)));
+        let instances = children_of(id);
+        assert_eq!(instances.len(), 3);
+        let group = format!("-{id}");
+        assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        // The instances hold it open until they have ended.
+        let said: Vec<String> = progress.filter(|line| !line.is_empty()).collect();
+        let said: Vec<&String> = said.iter().filter(|line| !line.starts_with("running for")).collect();
+        assert_eq!(said, ["interrupted"], "{stage} {options:?}");
+        let output = ensilo.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(130), String::new()));
+        assert!(no_temporary_files_of(id));
+        for instance in instances {
+            // One that has ended is there until somebody has taken note.
+            let state = std::fs::read_to_string(format!("/proc/{instance}/stat")).unwrap_or_default();
+            assert!(state.is_empty() || state.contains(") Z "), "an instance goes on: {state}");
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -15,6 +15,7 @@ mod processes;
 mod remote;
 mod roster;
 mod running;
+mod started;
 mod term;
 mod unfinished_disk;
 
@@ -42,6 +43,7 @@ pub use self::roster::instance_by_place;
 use self::roster::{Cluster, Found, Roster};
 pub(crate) use self::roster::{check, holds_database, holds_instances};
 use self::running::Running;
+pub use self::started::end_instance_processes;
 use crate::channel::ChannelKind;
 use crate::commit::{Decision, DistributedId, Outcome, Refusal, RefusalReason, Request, SiteId};
 use crate::instance::{

@@ -107,8 +107,8 @@ pub use instance::{
 };
 #[cfg(not(loom))]
 pub use islands::{
-    CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, instance_by_place,
-    run_if_instance,
+    CommitUnit, Islands, IslandsBackup, IslandsOptions, OpenTransaction, PointReader, end_instance_processes,
+    instance_by_place, run_if_instance,
 };
 #[cfg(not(loom))]
 pub use latencies::{ClassLatency, Closeness, Latencies, LatencyError, PairClass};

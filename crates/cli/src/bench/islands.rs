@@ -10,7 +10,8 @@ use ensilo_bench::tpcc::{Scale, parse_mix};
 use ensilo_bench::ycsb::NamedMix;
 use ensilo_bench::{TemporaryDirectory, remove_temporary_files, temporary_root};
 use ensilo_islands::{
-    ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology, run_if_instance,
+    ChannelKind, CommitUnit, Instances, LoadTime, Placement, Plan, Topology, end_instance_processes,
+    run_if_instance,
 };
 use ensilo_islands_bench::{
     Micro, MicroOptions, Recorded, RunOptions, TimedMicro, TimedMicroOptions, Tpcb, TpcbOptions, TpccIslands,
@@ -389,6 +390,12 @@ pub(super) fn run_ycsb(YcsbIslandsArguments { islands, workload }: &YcsbIslandsA
     run_workload(islands, |_| workload.options()).map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
+/// Ends the processes of all instances, and removes their files.
+pub(crate) fn end_instances() {
+    end_instance_processes();
+    remove_temporary_files();
+}
+
 /// Runs the workload that there is for so many workers in all.
 fn run_workload<W: Workload>(
     arguments: &IslandsArguments,
@@ -417,7 +424,7 @@ fn run_workload<W: Workload>(
     if let Err(error) = options.check(&workload) {
         crate::refuse_usage(&error.to_string());
     }
-    interrupt::end_on_ctrl_c(remove_temporary_files);
+    interrupt::end_on_ctrl_c(end_instances);
     let directory = arguments.durable.then(|| TemporaryDirectory::new(&temporary_root()?)).transpose()?;
     options.directory = directory.as_ref().map(|directory| directory.path().to_owned());
     let report = run(&workload, options, |step| complain(format_args!("{step}")))?;

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, value_parser};
-use ensilo_bench::remove_temporary_files;
 use ensilo_islands::advisor::Distances;
 use ensilo_islands::{ChannelKind, CommitUnit, Latencies, Topology};
-use ensilo_islands_bench::{MeasureOptions, RecordedOptions, Target, Workload};
+use ensilo_islands_bench::{MeasureOptions, RecordedOptions, RunError, Target, Workload};
 
 use super::{Done, MachineArguments, topology_of};
-use crate::bench::islands::{MicroWorkload, TpcbWorkload, TpccIslandsWorkload, YcsbIslandsWorkload};
+use crate::bench::islands::{
+    MicroWorkload, TpcbWorkload, TpccIslandsWorkload, YcsbIslandsWorkload, end_instances,
+};
 use crate::interrupt;
 use crate::output::{Output, complain};
 use crate::seconds::seconds_of_run;
@@ -131,7 +132,7 @@ pub(super) fn run(command: &AdviseCommand) -> Done {
             "it takes two cores to measure what instances cost each other, and this machine has one".into()
         );
     }
-    interrupt::end_on_ctrl_c(remove_temporary_files);
+    interrupt::end_on_ctrl_c(end_instances);
     match command {
         AdviseCommand::Micro { workload, arguments } => advise(here, |_| workload.options(), arguments),
         AdviseCommand::Tpcb { workload, arguments } => {
@@ -173,7 +174,10 @@ fn advise<W: Workload>(here: Topology, workload: impl Fn(u64) -> W, arguments: &
     };
     let progress = |what: &str| complain(format_args!("{what}"));
     let target = Target { topology: &machine, distances: &distances, workload: &there };
-    let assessment = options.assess(&workload, target, arguments.verify, progress)?;
+    let assessment = match options.assess(&workload, target, arguments.verify, progress) {
+        Err(too_few @ RunError::TooFewSites { .. }) => crate::refuse_usage(&too_few.to_string()),
+        assessed => assessed?,
+    };
     let mut output = Output::new();
     latencies.iter().for_each(|latencies| shown::latencies(&mut output, latencies));
     shown::costs(&mut output, &assessment.costs, options.stored.is_some());

@@ -1,7 +1,7 @@
 //! An instance that has a process of its own, seen from within.
 
 use std::env;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -41,11 +41,19 @@ pub fn run_if_instance<P: Program>(database: impl Fn() -> Options) -> Option<Exi
     env::var_os(VARIABLE)?;
     match run::<P>(&database) {
         Ok(ended) => Some(ended),
+        // Nobody asks for more, as after Ctrl-C: there is nothing to complain about.
+        Err(error) if is_of_an_ended_parent(&error) => Some(ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("an instance has ended: {error}");
             Some(ExitCode::FAILURE)
         }
     }
+}
+
+/// Returns whether the socket to the process that has started this one says that it is gone.
+fn is_of_an_ended_parent(error: &io::Error) -> bool {
+    let kinds = [ErrorKind::UnexpectedEof, ErrorKind::BrokenPipe, ErrorKind::ConnectionReset];
+    kinds.contains(&error.kind())
 }
 
 fn run<P: Program>(database: &impl Fn() -> Options) -> io::Result<ExitCode> {

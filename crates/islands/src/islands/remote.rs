@@ -15,6 +15,7 @@ use ensilo::Error;
 use super::control::{self, Control};
 use super::local::InstanceOptions;
 use super::process::VARIABLE;
+use super::started::{StartedProcess, spawn};
 use crate::channel::{ChannelError, connect_to_wait, wait_for_any};
 use crate::commit::{DistributedId, Outcome, Refusal, RefusalReason, SiteId};
 use crate::instance::{Answer, ClientEnd, Idle, InstanceError, LoadReport, Order, Reply, Submission, Wake};
@@ -32,6 +33,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct InstanceProcess {
     child: Child,
+    _started: StartedProcess,
     control: UnixStream,
     /// How often the instance was opened by now.
     incarnation: u32,
@@ -44,10 +46,10 @@ impl InstanceProcess {
         command.env(VARIABLE, options.number.instance.to_string()).stdin(OwnedFd::from(theirs));
         // Ctrl-C in a terminal is for the process that starts it: the instance ends after that.
         command.process_group(0);
-        let child = command.spawn().map_err(InstanceError::Io)?;
+        let (child, started) = spawn(&mut command).map_err(InstanceError::Io)?;
         // The command has the other end as well.
         drop(command);
-        let mut process = InstanceProcess { child, control, incarnation: 0 };
+        let mut process = InstanceProcess { child, _started: started, control, incarnation: 0 };
         match process.open(options) {
             Ok(incarnation) => {
                 process.incarnation = incarnation;
