@@ -6,14 +6,15 @@ mod redistribute;
 use std::error::Error;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Subcommand};
 use ensilo_islands::{
     ChannelKind, CpuId, InstancePlace, Instances, MESSAGE_BYTES_MAX, Placement, Plan, Regular, RoundTrips,
-    Topology, answer_all, bind_this_thread, connect, measure_round_trips,
+    Topology, TopologyError, answer_all, bind_this_thread, connect, measure_round_trips,
 };
 use ensilo_islands_bench::{ChannelReport, ChannelRun};
 
@@ -65,8 +66,18 @@ pub(crate) enum IslandsCommand {
 pub(crate) struct MachineArguments {
     /// A file that describes the machine, as `lscpu -p` prints it, or one of the paper's machines: dual-socket, quad-socket,
     /// octo-socket [default: this machine]
-    #[arg(long, value_name = "FILE|NAME")]
-    machine: Option<PathBuf>,
+    #[arg(long, value_name = "FILE|NAME", value_parser = PathBufValueParser::new().try_map(machine))]
+    machine: Option<Topology>,
+}
+
+/// Returns the machine that a file describes, or that has this name.
+fn machine(file: PathBuf) -> Result<Topology, TopologyError> {
+    match file.to_str() {
+        Some("dual-socket") => Topology::try_from(Regular::DUAL_SOCKET),
+        Some("quad-socket") => Topology::try_from(Regular::QUAD_SOCKET),
+        Some("octo-socket") => Topology::try_from(Regular::OCTO_SOCKET),
+        _ => Topology::from_file(&file),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -147,13 +158,7 @@ pub(crate) fn run(command: &IslandsCommand) -> ExitCode {
 type Done<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn topology_of(MachineArguments { machine }: &MachineArguments) -> Done<Topology> {
-    let Some(machine) = machine else { return Ok(Topology::of_this_machine()?) };
-    Ok(match machine.to_str() {
-        Some("dual-socket") => Topology::try_from(Regular::DUAL_SOCKET)?,
-        Some("quad-socket") => Topology::try_from(Regular::QUAD_SOCKET)?,
-        Some("octo-socket") => Topology::try_from(Regular::OCTO_SOCKET)?,
-        _ => Topology::from_file(Path::new(machine))?,
-    })
+    Ok(machine.clone().map_or_else(Topology::of_this_machine, Ok)?)
 }
 
 fn show_topology(topology: &Topology) {
@@ -190,6 +195,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 fn measure_channels(arguments: &ChannelsArguments) -> Done {
     let ChannelsArguments { kinds, message_bytes, seconds, cpus, placement, format } = arguments;
+    refuse_unusable_processors(cpus.as_slice().iter().flatten())?;
     let places = cpus.map_or_else(|| cpus_of(*placement), |cpus| Ok(cpus.map(Some)))?;
     if let IslandsFormat::Text = format {
         say(format_args!(
@@ -205,6 +211,15 @@ fn measure_channels(arguments: &ChannelsArguments) -> Done {
             IslandsFormat::Text => say(format_args!("{report}")),
             IslandsFormat::Json => say(format_args!("{}", report.to_json())),
         }
+    }
+    Ok(())
+}
+
+/// Ends the program if it may not run on one of these processors.
+fn refuse_unusable_processors<'a>(mut cpus: impl Iterator<Item = &'a CpuId>) -> Done {
+    let topology = Topology::of_this_machine()?;
+    if let Some(cpu) = cpus.find(|cpu| InstancePlace::of_cpu(&topology, **cpu).is_none()) {
+        crate::refuse_usage(&format!("processor {} may not be used", cpu.0));
     }
     Ok(())
 }

@@ -70,8 +70,6 @@ fn counters_are_counted_up_by_threads_that_are_placed() {
     let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
     assert_eq!(report["counters"], report["workers"]);
     assert!(report["throughput"].as_f64().unwrap() > 0.0, "{report}");
-    let few = expect_exit(2, &["bench", "counters", "--counters", "5", "--workers", "3"], &[]);
-    assert!(few.contains("5 counters, and 3 threads"), "{few}");
 }
 
 /// What is run on instances, each with a check of the rows afterwards.
@@ -98,16 +96,6 @@ fn workloads_run_on_instances_and_leave_consistent_rows() {
         let report = expect_exit(0, &[&["bench"], &words[..], &TIME].concat(), &[]);
         assert!(report.contains("the rows are consistent"), "{run}: {report}");
     }
-    let too_few = [
-        "micro --islands 2 --rows 1",
-        "ycsb-islands --islands 70 --records 100 --threads --placement system",
-    ];
-    for run in too_few {
-        let words: Vec<&str> = run.split(' ').collect();
-        let few = expect_exit(2, &[&["bench"], &words[..]].concat(), &[]);
-        assert!(few.contains("fewer islands or more rows"), "{few}");
-    }
-    expect_exit(2, &["bench", "tpcb-islands", "--multisite", "101"], &[]);
     let alone = expect_exit(1, &["instance", "micro"], &[]);
     assert!(alone.contains("ensilo bench"), "{alone}");
 }
@@ -389,15 +377,138 @@ fn a_suite_of_workloads_shows_how_good_the_advice_is() {
     assert!(!table.contains("tpcb-stored"), "{table}");
 }
 
+/// Each is refused before anything is begun.
+const BAD: [&str; 98] = [
+    "islands",
+    "islands move",
+    "islands topology --machine /no/such/machine",
+    "islands topology --machine Cargo.toml",
+    "islands topology --machine .",
+    "islands plan --machine /no/such/machine",
+    "islands plan --machine ",
+    "islands plan --instances 0",
+    "islands plan --instances -1",
+    "islands plan --instances 65536",
+    "islands plan --instances some",
+    "islands plan --placement near",
+    "islands channels --kinds pigeon",
+    "islands channels --kinds ",
+    "islands channels --message-bytes 32769",
+    "islands channels --message-bytes -1",
+    "islands channels --message-bytes few",
+    "islands channels --seconds 0",
+    "islands channels --seconds -1",
+    "islands channels --seconds NaN",
+    "islands channels --seconds 1e9",
+    "islands channels --cpus 0",
+    "islands channels --cpus 0,1,2",
+    "islands channels --cpus 0,x",
+    "islands channels --cpus 0,-1",
+    "islands channels --cpus 0,100000",
+    "islands channels --cpus 0,0 --placement group",
+    "islands channels --format xml",
+    "islands advise",
+    "islands advise tpch",
+    "islands advise micro --rows 0",
+    "islands advise micro --rows-per-transaction 0",
+    "islands advise micro --rows-per-transaction 1001",
+    "islands advise micro --multisite 101",
+    "islands advise micro --multisite -1",
+    "islands advise micro --skew 1",
+    "islands advise micro --skew -0.1",
+    "islands advise micro --width 0",
+    "islands advise micro --width 4097",
+    "islands advise micro --seconds 0",
+    "islands advise micro --channel pigeon",
+    "islands advise micro --commit-unit epoch",
+    "islands advise micro --durable --commit-unit week",
+    "islands advise micro --machine /no/such/machine",
+    "islands advise micro --machine quad-socket --verify",
+    "islands advise tpcb --branches 0",
+    "islands advise tpcb --accounts 0",
+    "islands advise tpcc --warehouses 0",
+    "islands advise tpcc --items 0",
+    "islands advise tpcc --customers 3001",
+    "islands advise tpcc --mix buy=100",
+    "islands advise ycsb --records 0",
+    "islands advise ycsb --mix g",
+    "islands advise ycsb --theta 1",
+    "islands advise ycsb --operations 0",
+    "islands advise ycsb --scan-len-max 0",
+    "islands advise ycsb --distribution normal",
+    "islands advise recorded",
+    "islands advise suite --seconds 0",
+    "islands redistribute",
+    "islands redistribute from",
+    "islands redistribute from to --instances 0",
+    "islands redistribute from to --instances 65536",
+    "islands redistribute from to --workers 0",
+    "islands redistribute from to --commit-unit week",
+    "islands redistribute from to --partition orders",
+    "islands redistribute from to --partition =hash",
+    "islands redistribute from to --partition orders=hash:0",
+    "islands redistribute from to --partition orders=ranges:x",
+    "islands redistribute from to --partition orders=replicated:1",
+    "islands redistribute from to --partition orders=hash --partition orders=ranges",
+    "bench micro --islands 0",
+    "bench micro --islands 65536",
+    "bench micro --islands 2 --rows 1",
+    "bench micro --islands 2 --rows 3 --workers 2",
+    "bench micro --workers 0",
+    "bench micro --workers 1025",
+    "bench micro --warmup -1",
+    "bench micro --seconds 0",
+    "bench micro --width 0",
+    "bench micro --prefault-mib -1",
+    "bench micro --commit-unit epoch",
+    "bench micro --placement near",
+    "bench micro --times maybe",
+    "bench tpcb-islands --multisite 101",
+    "bench tpcb-islands --islands 2 --branches 1",
+    "bench tpcb-islands --branches 100001",
+    "bench tpcc-islands --islands 2 --warehouses 1",
+    "bench tpcc-islands --warehouses 10001",
+    "bench tpcc-islands --mix 45/43/4/4",
+    "bench tpcc-islands --items 100001",
+    "bench ycsb-islands --islands 70 --records 100 --threads --placement system",
+    "bench ycsb-islands --mix read=80,rmw=30",
+    "bench counters --counters 0",
+    "bench counters --counters 65536",
+    "bench counters --counters 4097",
+    "bench counters --counters 5 --workers 3",
+    "bench counters --workers 4097",
+];
+
+/// What takes two cores to be asked.
+const BAD_ON_TWO_CORES: [&str; 5] = [
+    "islands advise micro --rows 1",
+    "islands advise micro --machine octo-socket --rows 10",
+    "islands advise tpcb --branches 1",
+    "islands advise tpcc --warehouses 1",
+    "islands advise suite --workloads none",
+];
+
+#[test]
+fn bad_parameters_are_usage_errors() {
+    let on_two_cores = if has_two_cores() { &BAD_ON_TWO_CORES[..] } else { &[] };
+    for bad in BAD.iter().chain(on_two_cores) {
+        let ended = ensilo(&bad.split(' ').collect::<Vec<_>>());
+        let (said, errors) = (text(&ended.stdout), text(&ended.stderr));
+        assert_eq!(ended.status.code(), Some(2), "{bad}: {said}{errors}");
+        assert!(said.is_empty(), "{bad}: {said}");
+        assert!(errors.contains("Usage") || errors.contains("--help"), "{bad}: {errors}");
+    }
+    assert!(!Path::new("to").exists());
+}
+
 #[test]
 fn what_is_wrong_is_named() {
-    let machine = expect_exit(1, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
+    let machine = expect_exit(2, &["islands", "plan", "--machine", "/no/such/machine"], &[]);
     assert!(machine.contains("/no/such/machine"), "{machine}");
-    expect_exit(2, &["islands", "plan", "--instances", "0"], &[]);
-    expect_exit(2, &["islands", "plan", "--placement", "near"], &[]);
-    expect_exit(2, &["islands", "channels", "--kinds", "pigeon"], &[]);
-    expect_exit(2, &["islands", "channels", "--message-bytes", "32769"], &[]);
-    expect_exit(2, &["islands", "channels", "--cpus", "0"], &[]);
-    let cpu = expect_exit(1, &["islands", "channels", "--cpus", "0,100000", "--seconds", "0.05"], &[]);
+    let cpu = expect_exit(2, &["islands", "channels", "--cpus", "0,100000", "--seconds", "0.05"], &[]);
     assert!(cpu.contains("processor 100000 may not be used"), "{cpu}");
+    let few = expect_exit(2, &["bench", "micro", "--islands", "2", "--rows", "1"], &[]);
+    assert!(few.contains("fewer islands or more rows"), "{few}");
+    let counters = expect_exit(2, &["bench", "counters", "--counters", "5", "--workers", "3"], &[]);
+    assert!(counters.contains("5 counters, and 3 threads"), "{counters}");
 }

@@ -29,7 +29,7 @@ pub enum Instances {
 
 impl Instances {
     /// The most instances.
-    pub const COUNT_MAX: usize = 1 << 16;
+    pub const COUNT_MAX: usize = u16::MAX as usize;
 
     /// Returns how many these are on a machine, at least one.
     ///

@@ -22,6 +22,9 @@ Examples:
 
 Exit codes: 0 all is well; 1 it failed; 2 bad parameters.";
 
+/// The most threads.
+const THREADS_MAX: i64 = 4096;
+
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CountersArguments {
@@ -35,7 +38,7 @@ pub(super) struct CountersArguments {
     placement: Placement,
 
     /// How many threads there are in all, at least one for each counter [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=THREADS_MAX))]
     workers: Option<u16>,
 
     /// How long is measured, in seconds
@@ -62,6 +65,11 @@ fn count(arguments: &CountersArguments) -> Result<(), Box<dyn std::error::Error>
     if threads < counters {
         crate::refuse_usage(&format!(
             "there are {counters} counters, and {threads} threads to count them up"
+        ));
+    }
+    if arguments.workers.is_none() && counters > THREADS_MAX as usize {
+        crate::refuse_usage(&format!(
+            "{counters} counters take as many threads, and there are {THREADS_MAX} at most"
         ));
     }
     let time = LoadTime {

@@ -67,7 +67,8 @@ pub(crate) struct RedistributeArguments {
 }
 
 fn partition(text: &str) -> Result<(String, Repartitioning), String> {
-    let (table, how) = text.split_once('=').ok_or("not a table, =, and how it is placed")?;
+    let is_named = |(table, _): &(&str, &str)| !table.is_empty();
+    let (table, how) = text.split_once('=').filter(is_named).ok_or("not a table, =, and how it is placed")?;
     Ok((table.to_owned(), how.parse()?))
 }
 
