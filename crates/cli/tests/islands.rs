@@ -168,7 +168,7 @@ fn a_size_of_islands_is_recommended() {
     let both = [&["islands", "advise", "micro", "--verify"], &described[..]].concat();
     expect_exit(2, &both, &[]);
     expect_exit(2, &["islands", "advise", "tpcb", "--commit-unit", "epoch"], &[]);
-    let few = expect_exit(1, &["islands", "advise", "micro", "--rows", "1"], &[]);
+    let few = expect_exit(2, &["islands", "advise", "micro", "--rows", "1"], &[]);
     assert!(few.contains("only 1 rows or keys"), "{few}");
 }
 

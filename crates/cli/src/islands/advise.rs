@@ -133,7 +133,7 @@ pub(super) fn run(command: &AdviseCommand) -> Done {
         );
     }
     interrupt::end_on_ctrl_c(end_instances);
-    match command {
+    let advised = match command {
         AdviseCommand::Micro { workload, arguments } => advise(here, |_| workload.options(), arguments),
         AdviseCommand::Tpcb { workload, arguments } => {
             advise(here, |workers| workload.options(workers), arguments)
@@ -149,6 +149,13 @@ pub(super) fn run(command: &AdviseCommand) -> Done {
             advise(here, |_| workload.clone(), arguments)
         }
         AdviseCommand::Suite(arguments) => suite::run(here, arguments),
+    };
+    // What a file lacks is no matter of parameters.
+    let is_of_a_file = matches!(command, AdviseCommand::Recorded { .. });
+    let too_few = |error: &RunError| matches!(error, RunError::TooFewSites { .. }) && !is_of_a_file;
+    match advised {
+        Err(error) if error.downcast_ref().is_some_and(too_few) => crate::refuse_usage(&error.to_string()),
+        advised => advised,
     }
 }
 
@@ -174,10 +181,7 @@ fn advise<W: Workload>(here: Topology, workload: impl Fn(u64) -> W, arguments: &
     };
     let progress = |what: &str| complain(format_args!("{what}"));
     let target = Target { topology: &machine, distances: &distances, workload: &there };
-    let assessment = match options.assess(&workload, target, arguments.verify, progress) {
-        Err(too_few @ RunError::TooFewSites { .. }) => crate::refuse_usage(&too_few.to_string()),
-        assessed => assessed?,
-    };
+    let assessment = options.assess(&workload, target, arguments.verify, progress)?;
     let mut output = Output::new();
     latencies.iter().for_each(|latencies| shown::latencies(&mut output, latencies));
     shown::costs(&mut output, &assessment.costs, options.stored.is_some());
