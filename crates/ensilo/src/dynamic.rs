@@ -16,9 +16,10 @@ pub use scan::DynamicScan;
 
 use crate::catalog::table_core::TableCore;
 use crate::error::{Name, WrongType};
+use crate::local::Local;
 use crate::maintain;
-use crate::row_ids::{ROW_ID_END, RowIds};
 use crate::row_words::{RowWords, whole};
+use crate::table::check_row_id;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Arrivals, Error, Result};
 
@@ -127,40 +128,34 @@ impl<E: Engine> DynamicTable<E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let key = self.encode_row(inner, row)?;
-            self.insert_encoded(inner, &key)?;
+            let key = self.insert_encoded_or_next(inner, key, row)?;
             let mut values = Vec::new();
             whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
             Ok(values)
         })
     }
 
-    /// Inserts a row of a table that assigns row ids under an id that it had in another database, for programs of this workspace that
-    /// bring rows back.
-    ///
-    /// Once the database is opened again, it assigns larger ids than all that its tables have. Until then it may assign the
-    /// same one to another row, whose insertion ends with [`Error::DuplicateKey`].
+    /// Inserts a row of a table that assigns row ids under an id that the program has chosen: see
+    /// [`Table::insert_with_row_id`](crate::Table::insert_with_row_id).
     ///
     /// # Errors
     /// See [`DynamicTable`]; [`Error::DuplicateKey`]; [`Error::WrongType`] when the table has a primary key of its own, and for ids
     /// from 2^59 on.
-    #[doc(hidden)]
     pub fn insert_with_row_id<'t>(
         &self,
         tx: &mut impl WriteTransaction<'t, E>,
         id: RowId,
         row: &[Value],
     ) -> Result<()> {
-        let why = match self.core.schema.primary_key() {
-            PrimaryKey::RowId if id < ROW_ID_END => None,
-            PrimaryKey::RowId => Some("row ids are smaller than 2^59"),
-            _ => Some("the table has a primary key, and no row ids"),
-        };
-        if let Some(why) = why {
+        if self.core.schema.primary_key() != &PrimaryKey::RowId {
+            let why = "the table has a primary key, and no row ids";
             return Err(Error::WrongType(WrongType::new("", why)));
         }
+        check_row_id(id)?;
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let key = self.encode_row_under(inner, row, |_| id)?;
+            inner.local.row_ids.pass_over_chosen(id);
             self.insert_encoded(inner, &key)
         })
     }
@@ -175,7 +170,7 @@ impl<E: Engine> DynamicTable<E> {
             let key = self.encode_row(inner, row)?;
             // A row id is a new one.
             if self.core.schema.primary_key() == &PrimaryKey::RowId {
-                return self.insert_encoded(inner, &key);
+                return self.insert_encoded_or_next(inner, key, row).map(drop);
             }
             match self.find_to_write(inner, &key)? {
                 Some(found) => self.replace_found(inner, &key, found),
@@ -236,7 +231,7 @@ impl<E: Engine> DynamicTable<E> {
 
     /// Encodes the row into the scratch and returns its key.
     fn encode_row(&self, inner: &mut Inner<'_, impl ReadOf<E>>, row: &[Value]) -> Result<KeyBuf> {
-        self.encode_row_under(inner, row, RowIds::next)
+        self.encode_row_under(inner, row, Local::next_row_id)
     }
 
     /// Encodes the row into the scratch and returns its key; `row_id` is asked where the table has row ids.
@@ -244,12 +239,12 @@ impl<E: Engine> DynamicTable<E> {
         &self,
         inner: &mut Inner<'_, impl ReadOf<E>>,
         row: &[Value],
-        row_id: impl FnOnce(&mut RowIds) -> RowId,
+        row_id: impl FnOnce(&mut Local<E::Found>) -> RowId,
     ) -> Result<KeyBuf> {
         let (schema, local) = (&self.core.schema, &mut *inner.local);
         let mut key = KeyBuf::new();
         schema
-            .encode_insert_key(row, || row_id(&mut local.row_ids), &mut key)
+            .encode_insert_key(row, || row_id(local), &mut key)
             .and_then(|()| schema.encode_row(row, &mut local.row))
             .map_err(|error| self.refused(error))?;
         Ok(key)
@@ -259,6 +254,25 @@ impl<E: Engine> DynamicTable<E> {
         let mut bytes = KeyBuf::new();
         self.core.schema.encode_key(key, &mut bytes).map_err(|error| self.refused(error))?;
         Ok(bytes)
+    }
+
+    /// Inserts the row under this key or, if that is a row id which a program has chosen for another one, under the next that is free.
+    fn insert_encoded_or_next(
+        &self,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
+        mut key: KeyBuf,
+        row: &[Value],
+    ) -> Result<KeyBuf> {
+        let is_row_id = self.core.schema.primary_key() == &PrimaryKey::RowId;
+        loop {
+            match self.insert_encoded(inner, &key) {
+                Err(error) if is_row_id && error.is_duplicate_primary_key() => {
+                    inner.local.row_ids.skip_block();
+                    key = self.encode_row(inner, row)?;
+                }
+                inserted => return inserted.map(|()| key),
+            }
+        }
     }
 
     fn insert_encoded(&self, inner: &mut Inner<'_, impl WriteOf<E>>, key: &KeyBuf) -> Result<()> {

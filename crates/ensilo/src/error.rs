@@ -217,6 +217,11 @@ pub enum Error {
 const _: () = assert!(size_of::<Error>() <= 16);
 
 impl Error {
+    /// Returns whether a row with the primary key is there.
+    pub(crate) fn is_duplicate_primary_key(&self) -> bool {
+        matches!(self, Error::DuplicateKey(duplicate) if duplicate.index().is_none())
+    }
+
     /// Makes an error that undoes the transaction, is not retried, and is returned to the caller as it is.
     ///
     /// ```

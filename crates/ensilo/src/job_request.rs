@@ -283,7 +283,7 @@ impl<E: Engine> JobRequest<E> {
     }
 
     fn control(&self) -> Arc<SessionControl> {
-        let control = SessionControl::new(self.shared.id());
+        let control = SessionControl::of_job(self.shared.id());
         control.set_deadline(self.deadline);
         control
     }
@@ -299,10 +299,13 @@ impl<E: Engine> JobRequest<E> {
         let (promise, handle) = promise(shared.pool()?, log, level);
         let work = move || {
             let mut worker = shared.enter()?;
-            match control {
+            let outcome = match control {
                 None => run(&shared, &mut worker),
                 Some(control) => run(&shared, Controlled::new(&mut worker, &control)?.worker),
-            }
+            };
+            // Before the caller hears of it: what it does next may be done by another thread.
+            worker.local.end_use();
+            outcome
         };
         Ok((Box::new(move || promise.run(work)), handle))
     }

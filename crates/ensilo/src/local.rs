@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo_engine::Engine;
-use ensilo_row::{KeyBuf, RowBuf};
+use ensilo_row::{KeyBuf, RowBuf, RowId};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
@@ -24,6 +24,7 @@ pub(crate) struct ThreadWorker<E: Engine> {
 
 impl<E: Engine> Lendable for ThreadWorker<E> {
     fn forget_use(&mut self) {
+        self.local.end_use();
         self.local.control = None;
     }
 }
@@ -114,6 +115,17 @@ impl<F> Local<F> {
             prefetched: Vec::new(),
             found: Vec::new(),
         }
+    }
+
+    /// Returns an id for a new row.
+    #[inline]
+    pub(crate) fn next_row_id(&mut self) -> RowId {
+        self.row_ids.next(self.control.as_ref().and_then(|control| control.row_ids()))
+    }
+
+    /// Ends the use for a session or a job.
+    pub(crate) fn end_use(&mut self) {
+        self.row_ids.end_use(self.control.as_ref().and_then(|control| control.row_ids()));
     }
 
     /// Notes that the worker begins a transaction.

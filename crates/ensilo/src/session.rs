@@ -115,7 +115,8 @@ struct Open<E: Engine> {
 
 impl<E: Engine> Session<E> {
     pub(crate) fn new(shared: &Arc<DatabaseShared<E>>) -> Self {
-        Session { open: None, shared: Arc::clone(shared), control: SessionControl::new(shared.id()) }
+        let control = SessionControl::of_session(shared.id(), &shared.row_ids);
+        Session { open: None, shared: Arc::clone(shared), control }
     }
 
     /// Begins a transaction.

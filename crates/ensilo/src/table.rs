@@ -31,6 +31,7 @@ pub use found::Found;
 pub use index::Index;
 pub use index_scan::IndexScan;
 pub use scan::Scan;
+pub(crate) use write::check_row_id;
 
 use crate::catalog::index_core::check_key_len;
 use crate::catalog::table_core::TableCore;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::row_ids::{RowIdSource, SessionRowIds};
 use crate::worker::UseNote;
 use crate::{Error, Result};
 
@@ -25,6 +26,8 @@ pub(crate) struct SessionControl {
     /// In nanoseconds from `created`.
     deadline_ns: AtomicU64,
     use_note: Arc<UseNote>,
+    /// Those of a session. Jobs have none of their own.
+    row_ids: Option<SessionRowIds>,
 }
 
 /// Says that a transaction or request is under way, until it is dropped.
@@ -34,7 +37,17 @@ pub(crate) struct UnderWay {
 }
 
 impl SessionControl {
-    pub(crate) fn new(database: u64) -> Arc<Self> {
+    /// Makes what a session shares.
+    pub(crate) fn of_session(database: u64, row_ids: &Arc<RowIdSource>) -> Arc<Self> {
+        Self::new(database, Some(SessionRowIds::new(Arc::clone(row_ids))))
+    }
+
+    /// Makes what a job shares.
+    pub(crate) fn of_job(database: u64) -> Arc<Self> {
+        Self::new(database, None)
+    }
+
+    fn new(database: u64, row_ids: Option<SessionRowIds>) -> Arc<Self> {
         Arc::new(SessionControl {
             created: Instant::now(),
             begun: AtomicU64::new(0),
@@ -42,7 +55,14 @@ impl SessionControl {
             cancelled: AtomicU64::new(IDLE),
             deadline_ns: AtomicU64::new(NO_DEADLINE),
             use_note: Arc::new(UseNote::new(database)),
+            row_ids,
         })
+    }
+
+    /// Returns the session's row ids.
+    #[inline]
+    pub(crate) fn row_ids(&self) -> Option<&SessionRowIds> {
+        self.row_ids.as_ref()
     }
 
     /// Begins a transaction or a request, on the calling thread.

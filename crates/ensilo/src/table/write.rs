@@ -1,17 +1,19 @@
 //! Inserts, updates and deletes of static rows.
 
 use ensilo_engine::{Engine, ReadOf, Store as _, WriteOf};
-use ensilo_row::{AsKey, Columns, KeyBuf, KeyedRow, Row, RowBuf};
+use ensilo_row::{AsKey, Columns, KeyBuf, KeyedRow, Row, RowBuf, RowId};
 use ensilo_sync::region::{self, Region};
 
 use super::Table;
 use super::found::refuse_other_key;
-use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::index_set::column_mask;
+use crate::error::WrongType;
 use crate::maintain;
+use crate::row_ids::ROW_ID_END;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::{Inner, WriteTransaction};
+use crate::{Error, Result};
 
 impl<T: Row, E: Engine> Table<T, E> {
     /// Inserts a row and returns its primary key: the row's own, or the row id that the table assigns.
@@ -22,6 +24,34 @@ impl<T: Row, E: Engine> Table<T, E> {
     #[inline]
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
         tx.statement(|inner| self.insert_row(inner, row))
+    }
+
+    /// Inserts a row of a table that assigns row ids under an id that the program has chosen, as for a row that had it elsewhere.
+    ///
+    /// The table passes over ids that such rows have when it assigns others. Once such a row is deleted, the table may assign its id to
+    /// another row.
+    ///
+    /// It does not compile for a row type with key columns.
+    ///
+    /// # Errors
+    /// As [`Table::insert`]; [`Error::WrongType`](crate::Error::WrongType) for ids from 2^59 on.
+    pub fn insert_with_row_id<'t>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        id: RowId,
+        row: &T,
+    ) -> Result<()>
+    where
+        T: Row<Key = RowId>,
+    {
+        const { assert!(T::INVENTS_ROW_ID, "the row has a primary key of its own") };
+        check_row_id(id)?;
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            let bytes = self.encode(&id)?;
+            inner.local.row_ids.pass_over_chosen(id);
+            self.insert_encoded(inner, row, &id, &bytes)
+        })
     }
 
     /// Inserts all of the rows or none of them, and returns their primary keys.
@@ -218,10 +248,29 @@ impl<T: Row, E: Engine> Table<T, E> {
     #[inline(always)]
     fn insert_row(&self, inner: &mut Inner<'_, impl WriteOf<E>>, row: &T) -> Result<T::Key> {
         self.core.check(inner.local)?;
-        let key = row.insert_key(|| inner.local.row_ids.next());
+        let key = row.insert_key(|| inner.local.next_row_id());
         let bytes = self.encode(&key)?;
-        self.insert_encoded(inner, row, &key, &bytes)?;
-        Ok(key)
+        match self.insert_encoded(inner, row, &key, &bytes) {
+            Ok(()) => Ok(key),
+            Err(error) if T::INVENTS_ROW_ID && error.is_duplicate_primary_key() => {
+                self.insert_behind_chosen(inner, row)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Inserts a row that was about to get a row id which a program has chosen for another one.
+    #[cold]
+    fn insert_behind_chosen(&self, inner: &mut Inner<'_, impl WriteOf<E>>, row: &T) -> Result<T::Key> {
+        loop {
+            inner.local.row_ids.skip_block();
+            let key = row.insert_key(|| inner.local.next_row_id());
+            let bytes = self.encode(&key)?;
+            match self.insert_encoded(inner, row, &key, &bytes) {
+                Err(error) if error.is_duplicate_primary_key() => {}
+                inserted => return inserted.map(|()| key),
+            }
+        }
     }
 
     #[inline(always)]
@@ -383,4 +432,15 @@ impl<T: Row, E: Engine> Table<T, E> {
         row.encode(&mut inner.local.row);
         maintain::replace_row(inner, &self.core, indexes, &bytes, found)
     }
+}
+
+/// Checks that a row may be given this id.
+///
+/// # Errors
+/// [`Error::WrongType`].
+pub(crate) fn check_row_id(id: RowId) -> Result<()> {
+    if id < ROW_ID_END {
+        return Ok(());
+    }
+    Err(Error::WrongType(WrongType::new("", "row ids are smaller than 2^59")))
 }
