@@ -36,6 +36,7 @@ use self::table_core::{TableCore, new_store};
 use crate::error::{Error, Name, NamedStore, Result};
 use crate::mutex::lock;
 use crate::queue::Queues;
+use crate::sequence::Sequences;
 
 /// The first number of a store that does not belong to the system. Number `n` stands for two ids: `2n` of an
 /// index and `2n + 1` of a table, because stores of odd ids are logged and those of even ids are built anew
@@ -53,6 +54,7 @@ pub(crate) struct Catalog<E: Engine> {
     tables: RwLock<TablesByName<E::Store>>,
     pub(crate) dropped: DroppedNames,
     pub(crate) queues: Arc<Queues>,
+    pub(crate) sequences: Sequences,
     changes: Mutex<Changes>,
 }
 
@@ -76,15 +78,28 @@ impl<E: Engine> Catalog<E> {
         let system = SystemTables::new(engine, database, &queues)?;
         let changes = Mutex::new(Changes { next_number: FIRST_STORE_NUMBER });
         let (tables, dropped) = (RwLock::default(), DroppedNames::default());
-        Ok(Catalog { system, tables, dropped, queues, changes })
+        Ok(Catalog { system, tables, dropped, queues, sequences: Sequences::default(), changes })
     }
 
-    /// Returns the table of this name.
+    /// Returns the table of this name, which is none of the system.
     pub(crate) fn table(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
-        self.read().get(name).cloned().ok_or_else(|| Error::UnknownTable(Name::new(name)))
+        let table = self.any_table(name).filter(|_| !is_of_system(name));
+        table.ok_or_else(|| Error::UnknownTable(Name::new(name)))
     }
 
-    /// Returns all tables in the order of their names, without those of the system.
+    /// Returns the table of this name, also that of the sequences.
+    pub(crate) fn any_table(&self, name: &str) -> Option<Arc<TableCore<E::Store>>> {
+        self.read().get(name).cloned()
+    }
+
+    /// Returns the tables that programs have made, in the order of their names.
+    pub(crate) fn tables_of_programs(&self) -> Vec<Arc<TableCore<E::Store>>> {
+        let mut tables = self.tables();
+        tables.retain(|table| !is_of_system(&table.name));
+        tables
+    }
+
+    /// Returns all tables in the order of their names, without those that the catalog consists of.
     pub(crate) fn tables(&self) -> Vec<Arc<TableCore<E::Store>>> {
         let mut tables: Vec<_> = self.read().values().cloned().collect();
         tables.sort_by(|one, other| one.name.cmp(&other.name));
@@ -126,6 +141,11 @@ impl<E: Engine> Catalog<E> {
     fn write(&self) -> RwLockWriteGuard<'_, TablesByName<E::Store>> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a table of this name belongs to the system.
+fn is_of_system(name: &str) -> bool {
+    name.starts_with(SYSTEM_PREFIX)
 }
 
 impl Changes {

@@ -328,7 +328,7 @@ impl<E: Engine> Changes<E> {
             return Some(Arc::clone(table));
         }
         self.known.clear();
-        let tables = self.shared.catalog.tables();
+        let tables = self.shared.catalog.tables_of_programs();
         self.known.extend(tables.into_iter().map(|table| (table.store.id().0, table)));
         self.known.get(&id).cloned()
     }

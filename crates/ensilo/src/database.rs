@@ -3,6 +3,7 @@
 mod indexes;
 mod open;
 mod schema_check;
+mod sequences;
 mod storage;
 mod tables;
 

@@ -83,6 +83,15 @@ pub enum Error {
     UnknownColumn(Name),
     /// A table of that name exists. Remedy: [`Database::open_table`](crate::Database::open_table).
     TableExists(Name),
+    /// No such sequence, or it was dropped while a handle to it was still held, or belongs to another database. Remedy:
+    /// [`Database::sequence`](crate::generic::Database::sequence) makes one.
+    UnknownSequence(Name),
+    /// A sequence cannot be made so, or the one that is there is another one than was asked for; the text says why. Remedy: open it as it is, or drop
+    /// it first.
+    InvalidSequence(Name),
+    /// The sequence has not as many numbers left as were asked for. Nothing was given. Remedy: a sequence of a wider type, or
+    /// one that [cycles](crate::SequenceOptions::cycle).
+    SequenceExhausted(Name),
     /// The table has an index of that name already. Remedy: choose another name.
     IndexExists(Name),
     /// The index is still being built, or is younger than the point in time that a snapshot shows.
@@ -287,6 +296,14 @@ impl Error {
 /// What helps where a row that had left memory cannot be read back.
 pub(crate) const UNREADABLE_ROW: &str = "a row that had left memory cannot be read back: open the database again, whose checkpoint and log have it";
 
+const NO_TRANSACTION: &str = "no transaction is open in this session, or not the one that has found the row";
+
+const DEADLINE_EXCEEDED: &str = "the session's deadline has passed; a transaction that was open is undone";
+
+/// What is wrong with a request that would wait for itself, and what helps.
+const NESTED_REQUEST: &str = "the calling thread or session has a transaction of the database open, or runs a waker for it; \
+     end the transaction first, or use another thread";
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -309,6 +326,9 @@ impl fmt::Display for Error {
             Error::UnknownIndex(name) => write!(f, "no index named {name}"),
             Error::UnknownColumn(name) => write!(f, "no column named {name}"),
             Error::TableExists(name) => write!(f, "a table named {name} exists"),
+            Error::UnknownSequence(name) => write!(f, "no sequence named {name}"),
+            Error::InvalidSequence(text) => write!(f, "invalid sequence: {text}"),
+            Error::SequenceExhausted(name) => write!(f, "sequence {name} has not as many numbers left"),
             Error::IndexExists(name) => write!(f, "an index named {name} exists"),
             Error::IndexNotReady(name) => write!(f, "index {name} is not ready to be read here"),
             Error::IndexBroken(broken) => broken.fmt(f),
@@ -321,32 +341,27 @@ impl fmt::Display for Error {
             Error::DuplicateKey(duplicate) => duplicate.fmt(f),
             Error::MissingRow(missing) => missing.fmt(f),
             Error::Closed => f.write_str("the database is closed"),
-            Error::NoTransaction => {
-                f.write_str("no transaction is open in this session, or not the one that has found the row")
-            }
+            Error::NoTransaction => f.write_str(NO_TRANSACTION),
             Error::Cancelled => f.write_str("the transaction was cancelled"),
-            Error::DeadlineExceeded => {
-                f.write_str("the session's deadline has passed; a transaction that was open is undone")
-            }
-            Error::NestedRequest => {
-                f.write_str(
-                    "the calling thread or session has a transaction of the database open, or runs a waker for it; \
-                     end the transaction first, or use another thread",
-                )
-            }
+            Error::DeadlineExceeded => f.write_str(DEADLINE_EXCEEDED),
+            Error::NestedRequest => f.write_str(NESTED_REQUEST),
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
             Error::LoadFailed(text) => f.write_str(text),
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
             Error::Open(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
-            Error::ChangesNotKept => f.write_str("the database was not opened to keep changes: see `Options::change_feed`"),
+            Error::ChangesNotKept => {
+                f.write_str("the database was not opened to keep changes: see `Options::change_feed`")
+            }
             Error::ChangesMissed(missed) => missed.fmt(f),
             Error::ChangesUnreadable(error) => write!(f, "changes cannot be read: {error}"),
             Error::NotDurable => f.write_str("the database is in memory only"),
             Error::ReadOnly => f.write_str("the database is open for reading only"),
             Error::NoSnapshots => f.write_str("the database's engine has no snapshots"),
-            Error::TooManyTransactions => f.write_str("the database's engine has no place for another transaction"),
+            Error::TooManyTransactions => {
+                f.write_str("the database's engine has no place for another transaction")
+            }
             Error::NoTwoPhaseCommit => f.write_str("the database's engine cannot prepare transactions"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),

@@ -27,6 +27,7 @@ pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::job_request::JobRequest;
 pub use crate::prefetch::Prefetch;
 pub use crate::request::Request;
+pub use crate::sequence::Sequence;
 pub use crate::session::Session;
 pub use crate::session::prepared::PreparedTransaction;
 pub use crate::table::{Cursor, Found, Index, IndexScan, Rows, Scan, Table};

@@ -74,6 +74,7 @@
 //! - [`Session`]: transactions that stay open between calls, on any thread.
 //! - [`Scan::take_first`](generic::Scan::take_first), [`Arrivals`]: tables as queues, with many consumers
 //!   that do not conflict with each other, and that wait for rows instead of asking again and again.
+//! - [`Sequence`]: numbers in order, each given once.
 //! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
@@ -212,6 +213,7 @@ mod records;
 mod request;
 mod row_ids;
 mod row_words;
+mod sequence;
 #[cfg(feature = "serde")]
 mod serialized;
 mod session;
@@ -309,11 +311,12 @@ pub use options::Options;
 pub use pool::{JobFuture, JobHandle, Priority};
 pub use queue::Arrivals;
 pub use request::NoHook;
+pub use sequence::{SequenceNumber, SequenceNumbers, SequenceOptions};
 pub use session::control::CancelToken;
 pub use silo::{
     Changes, ChangesRequest, Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan,
-    JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Session, Silo,
-    Snapshot, Table, Transaction, WriteTransaction,
+    JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Sequence,
+    Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use slow_request::SlowRequest;
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ensilo_engine::Engine;
+use ensilo_epoch::Epoch;
 use ensilo_row::{KeyBuf, RowBuf, RowId};
 
 use crate::Result;
@@ -47,6 +48,8 @@ pub(crate) struct Local<F> {
     /// What the transaction has written in observed tables.
     pub(crate) written: Vec<WrittenTable>,
     pub(crate) row_ids: RowIds,
+    /// The latest epoch in which numbers were reserved that the transaction has got.
+    numbers_epoch: Epoch,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
     /// The row that is written.
@@ -105,6 +108,7 @@ impl<F> Local<F> {
             queues: Arc::clone(queues),
             written: Vec::new(),
             row_ids: RowIds::new(Arc::clone(row_ids)),
+            numbers_epoch: Epoch::new(0),
             records: records.tally(),
             jitter: Jitter::new(database << 32 | number),
             row: RowBuf::new(),
@@ -132,9 +136,22 @@ impl<F> Local<F> {
     #[inline(always)]
     pub(crate) fn begin_transaction(&mut self) {
         self.steps += 1;
+        self.numbers_epoch = Epoch::new(0);
         if self.cursor_use.is_some() {
             self.cursor_use = None;
         }
+    }
+
+    /// Notes that the transaction has got numbers of a sequence that were reserved in this epoch: what it returns, or does, is stored only once that is.
+    pub(crate) fn note_numbers(&mut self, epoch: Epoch) {
+        self.numbers_epoch = self.numbers_epoch.max(epoch);
+    }
+
+    /// Returns the epoch that has to be durable before the transaction under way counts as stored, which is `epoch` without numbers of
+    /// sequences.
+    #[inline(always)]
+    pub(crate) fn epoch_with_numbers(&self, epoch: Epoch) -> Epoch {
+        epoch.max(self.numbers_epoch)
     }
 
     /// Returns what says whether the transaction under way has committed, for a cursor that is used in it.

@@ -176,6 +176,12 @@ impl<E: Engine> DatabaseShared<E> {
         RequestWatch::begin(self.options.on_slow_request.as_ref(), policy.label)
     }
 
+    /// Returns a worker for what closing has to write.
+    pub(crate) fn worker_of_closing(&self) -> ThreadWorker<E> {
+        let local = Local::new(self.id(), 0, &self.row_ids, &self.records, &self.catalog.queues);
+        ThreadWorker { raw: self.engine.session(), local }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: what must not happen after closing is decided under the lock, or by the slots.
         self.is_closed.load(Ordering::Relaxed)
@@ -232,6 +238,7 @@ impl<E: Engine> DatabaseShared<E> {
             // Before the threads that may make one are waited for.
             durable.give_up_checkpoints();
         }
+        panics.catch(|| self.give_back_numbers());
         // Requests and jobs may wait for it.
         self.loading.stop(&mut panics);
         panics.catch(|| self.collector.stop());

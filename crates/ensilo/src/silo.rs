@@ -220,3 +220,10 @@ pub trait WriteTransaction<'t>: ReadTransaction<'t> + generic::WriteTransaction<
 
 impl<'t, Tx: generic::ReadTransaction<'t, Silo>> ReadTransaction<'t> for Tx {}
 impl<'t, Tx: generic::WriteTransaction<'t, Silo>> WriteTransaction<'t> for Tx {}
+
+/// Numbers of the type `N`, `u64` by default, that are given one after the other, and never again.
+///
+/// [`Database::sequence`] makes one, or opens the one that is there. [`generic::Sequence`] says what a program may rely on.
+///
+/// Methods: [`generic::Sequence`].
+pub type Sequence<N = u64> = generic::Sequence<N, Silo>;

@@ -263,8 +263,9 @@ impl<'t, E: Engine> Transaction<'t, E> {
         let committed = self.inner.raw.commit()?;
         engine.leave();
         let Inner { claims, local, generation, .. } = self.inner;
+        let epoch = local.epoch_with_numbers(committed.epoch);
         note_commit(claims, local, generation);
-        Ok(committed.epoch)
+        Ok(epoch)
     }
 
     /// Votes, unless an abort was swallowed.
@@ -274,7 +275,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
         }
         let Inner { raw, claims, local, generation, .. } = self.inner;
         let _engine = region::enter(Region::Engine);
-        let epoch_of_reads = raw.largest_epoch_seen();
+        let epoch_of_reads = local.epoch_with_numbers(raw.largest_epoch_seen());
         Ok(Prepared { raw: raw.prepare()?, claims, local, generation, epoch_of_reads })
     }
 
@@ -304,6 +305,7 @@ impl<'t, E: Engine> Transaction<'t, E> {
         let _engine = region::enter(Region::Engine);
         match self.inner.raw.check() {
             Ok(epoch) => {
+                let epoch = self.inner.local.epoch_with_numbers(epoch);
                 self.inner.raw.abort();
                 Undone { error, epoch, is_own_abort: false }
             }
@@ -330,8 +332,9 @@ impl<E: Engine> Prepared<'_, E> {
         let engine = region::enter(Region::Engine);
         let committed = raw.commit()?;
         engine.leave();
+        let epoch = local.epoch_with_numbers(committed.epoch);
         note_commit(claims, local, generation);
-        Ok(committed.epoch)
+        Ok(epoch)
     }
 }
 

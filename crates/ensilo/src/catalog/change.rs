@@ -8,7 +8,7 @@ use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
-use super::{Changes, SYSTEM_PREFIX, StoreKind};
+use super::{Changes, SYSTEM_PREFIX, StoreKind, is_of_system};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Outcome;
@@ -23,13 +23,19 @@ impl<E: Engine> DatabaseShared<E> {
     /// Creates a table with the indexes that its schema names.
     pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
-        if schema.name().starts_with(SYSTEM_PREFIX) {
+        if is_of_system(schema.name()) {
             return Err(Error::InvalidSchema(Name::new(format!(
                 "names with {SYSTEM_PREFIX} belong to the system"
             ))));
         }
+        self.create_any_table(schema)
+    }
+
+    /// Creates a table, also one of the system.
+    pub(crate) fn create_any_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
+        self.check_may_change()?;
         let mut changes = self.catalog.change();
-        if self.catalog.table(schema.name()).is_ok() {
+        if self.catalog.any_table(schema.name()).is_some() {
             return Err(Error::TableExists(Name::new(schema.name())));
         }
         let mut stores = Vec::new();
@@ -94,6 +100,7 @@ impl<E: Engine> DatabaseShared<E> {
         let table = self.catalog.table(name)?;
         self.change_rows(|tx| {
             self.catalog.system.delete_table(tx, &table)?;
+            self.delete_numbers_of_table(tx, table.store.id().0)?;
             // As a rule it is noted since the table was made: a drop takes no memory.
             self.note_given(tx, &table, false)
         })?;
@@ -101,6 +108,7 @@ impl<E: Engine> DatabaseShared<E> {
         self.catalog.note_dropped(&table);
         self.catalog.write().remove(&table.name);
         table.mark_dropped();
+        self.forget_numbers_of_table(table.store.id().0);
         table.load.give_up();
         self.catalog.queues.end_table(&table.queue);
         E::reached(Failpoint::TableForgotten);
@@ -208,7 +216,7 @@ impl<E: Engine> DatabaseShared<E> {
 
     /// Refuses a change of the catalog from inside a transaction of the same thread: it might wait for
     /// itself.
-    pub(super) fn check_may_change(&self) -> Result<()> {
+    pub(crate) fn check_may_change(&self) -> Result<()> {
         if self.is_closed() {
             return Err(Error::Closed);
         }

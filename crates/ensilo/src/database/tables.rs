@@ -229,7 +229,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::Closed`].
     pub fn list_tables(&self) -> Result<Vec<String>> {
         self.check_open()?;
-        Ok(self.shared.catalog.tables().iter().map(|table| table.name.to_string()).collect())
+        Ok(self.shared.catalog.tables_of_programs().iter().map(|table| table.name.to_string()).collect())
     }
 
     /// Returns the schema of a table, with the indexes that can be read now and those that are broken.

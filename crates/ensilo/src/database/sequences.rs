@@ -1,0 +1,98 @@
+//! Sequences: made, opened, listed and dropped.
+
+use std::sync::Arc;
+
+use ensilo_engine::Engine;
+
+use super::Database;
+use crate::error::Name;
+use crate::generic::Sequence;
+use crate::sequence::{SequenceCore, SequenceKey, SequenceNumber, SequenceOptions};
+use crate::{Error, Result};
+
+/// The length of names, in bytes, as that of tables.
+const NAME_LEN_MAX: usize = ensilo_row::NAME_LEN_MAX;
+
+impl<E: Engine> Database<E> {
+    /// Returns a handle to the sequence of this name, which is made if it is not there: it then gives 1, 2, 3 and so on, up to the largest
+    /// number of the type `N`. A program calls it when it starts, whether it has run before or not.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Sequence};
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let orders: Sequence<u32> = db.sequence("order")?;
+    /// let first = db.transact(|tx| orders.next(tx))?;
+    /// assert_eq!((first, db.transact(|tx| orders.next(tx))?), (1, 2));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidSequence`] when the sequence is there and gives numbers that the type does not have, and for names without or with
+    /// more than 255 bytes; [`Error::Closed`]; [`Error::DamagedCatalog`], [`Error::LoadFailed`]. When it is to be made: [`Error::NestedRequest`] inside a request
+    /// or while this thread was the last to use an open transaction of a session, [`Error::ReadOnly`], [`Error::OutOfMemory`];
+    /// [`Error::LogFailed`] as [`Database::transact`].
+    pub fn sequence<N: SequenceNumber>(&self, name: &str) -> Result<Sequence<N, E>> {
+        let core = match self.find_sequence(name)? {
+            Some(core) => core,
+            None => self.make_sequence::<N>(name, &SequenceOptions::new())?,
+        };
+        Sequence::new(&self.shared, core)
+    }
+
+    /// Like [`Database::sequence`], with options for a sequence that is made. One that is there has to have been made with the same.
+    ///
+    /// # Errors
+    /// As [`Database::sequence`]; [`Error::InvalidSequence`] when the options contradict each other or the type, or the sequence that is there
+    /// was made with others.
+    pub fn sequence_with<N: SequenceNumber>(
+        &self,
+        name: &str,
+        options: SequenceOptions,
+    ) -> Result<Sequence<N, E>> {
+        let definition = options.define(N::LEAST..=N::LARGEST)?;
+        let core = match self.find_sequence(name)? {
+            Some(core) => core,
+            None => self.make_sequence::<N>(name, &options)?,
+        };
+        if core.definition != definition {
+            let text = format!("{name} was made with other options: {:?}", core.definition);
+            return Err(Error::InvalidSequence(Name::new(text)));
+        }
+        Sequence::new(&self.shared, core)
+    }
+
+    /// Returns the names of all sequences that programs have made, in alphabetical order.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::DamagedCatalog`], [`Error::LoadFailed`].
+    pub fn list_sequences(&self) -> Result<Vec<String>> {
+        self.check_open()?;
+        self.shared.list_sequences()
+    }
+
+    /// Drops a sequence. Handles to it return [`Error::UnknownSequence`] from now on. One that is made with the same name later begins anew.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSequence`], [`Error::NestedRequest`], [`Error::ReadOnly`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
+    pub fn drop_sequence(&self, name: &str) -> Result<()> {
+        self.shared.drop_sequence(name)
+    }
+
+    fn find_sequence(&self, name: &str) -> Result<Option<Arc<SequenceCore>>> {
+        self.check_open()?;
+        if !(1..=NAME_LEN_MAX).contains(&name.len()) {
+            return Err(Error::InvalidSequence(Name::new(format!("a name has 1 to {NAME_LEN_MAX} bytes"))));
+        }
+        self.shared.find_sequence(&SequenceKey::named(name), &name.into())
+    }
+
+    fn make_sequence<N: SequenceNumber>(
+        &self,
+        name: &str,
+        options: &SequenceOptions,
+    ) -> Result<Arc<SequenceCore>> {
+        let definition = options.define(N::LEAST..=N::LARGEST)?;
+        self.shared.make_sequence(&SequenceKey::named(name), &name.into(), &definition, None)
+    }
+}

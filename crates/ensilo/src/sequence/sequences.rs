@@ -1,0 +1,25 @@
+//! The sequences of a database that handles are for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::sequence_core::{SequenceCore, SequenceKey};
+use crate::mutex::lock;
+
+/// The table that their rows are in.
+pub(crate) const SEQUENCES: &str = "ensilo.sequences";
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Sequences {
+    known: Mutex<KnownSequences>,
+}
+
+pub(super) type KnownSequences = HashMap<SequenceKey, Arc<SequenceCore>>;
+
+impl Sequences {
+    /// Locks them: while one is looked up on the disk, made or dropped. Nobody who has the lock changes the catalog.
+    pub(super) fn lock(&self) -> MutexGuard<'_, KnownSequences> {
+        lock(&self.known)
+    }
+}
