@@ -84,7 +84,7 @@ fn unknown_or_repeated_attributes_are_refused() {
         )),
         "a name has 1 to 255 bytes"
     );
-    let expected = "expected `key`, `key, desc` or `name = \"...\"`";
+    let expected = "expected `key`, `key, desc`, `key, auto` or `name = \"...\"`";
     assert_eq!(
         row(quote!(
             struct S {
@@ -103,6 +103,39 @@ fn unknown_or_repeated_attributes_are_refused() {
             }
         )),
         expected
+    );
+}
+
+#[test]
+fn a_table_gives_the_numbers_of_its_only_key_column() {
+    let expected = "`auto` is for the only key field of a row, in ascending order: `#[row(key, auto)]`";
+    let refused = [
+        quote!(#[row(auto)] a: u32),
+        quote!(#[row(key, desc, auto)] a: u32),
+        quote!(#[row(key, auto)] a: u32, #[row(key)] b: u32),
+        quote!(#[row(key)] a: u32, #[row(key, auto)] b: u32),
+    ];
+    for fields in refused {
+        assert_eq!(row(quote!(struct S { #fields })), expected);
+    }
+    assert_eq!(
+        row(quote!(
+            struct S {
+                #[row(key, auto, auto)]
+                a: u32,
+            }
+        )),
+        "given twice"
+    );
+    assert_eq!(
+        row(quote!(
+            struct S {
+                a: u8,
+                #[row(auto, key)]
+                b: u32,
+            }
+        )),
+        ""
     );
 }
 

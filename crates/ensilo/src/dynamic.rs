@@ -19,6 +19,7 @@ use crate::error::{Name, WrongType};
 use crate::local::Local;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
+use crate::sequence::insert_under_next;
 use crate::table::check_row_id;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Arrivals, Error, Result};
@@ -132,6 +133,33 @@ impl<E: Engine> DynamicTable<E> {
             let mut values = Vec::new();
             whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
             Ok(values)
+        })
+    }
+
+    /// Inserts a row under the next number that the table gives, and returns that; what `row` has in its key does not matter. The
+    /// table gives numbers since a row type with `#[row(key, auto)]` was used for it, or
+    /// [`Database::give_keys`](crate::generic::Database::give_keys) was called: see [`Table::insert_auto`](crate::generic::Table::insert_auto).
+    ///
+    /// # Errors
+    /// See [`DynamicTable`]; [`Error::UnknownSequence`] when the table gives no keys; those of [`Sequence`](crate::generic::Sequence).
+    pub fn insert_auto<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<Value> {
+        let mut row = row.to_vec();
+        for part in self.core.schema.key_parts() {
+            // In the place of what does not matter, something that every number can be.
+            row.get_mut(part.column).into_iter().for_each(|key| *key = Value::Unsigned(0));
+        }
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            self.core.numbers()?;
+            let encoded = self.core.schema.encode_row(&row, &mut inner.local.row);
+            encoded.map_err(|error| self.refused(error))?;
+            let key = insert_under_next::<E, _>(inner, &self.core, |key| {
+                let mut values = Vec::new();
+                whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
+                Ok(values)
+            })?;
+            // It is one number.
+            key.into_iter().next().ok_or_else(|| self.core.unknown_value(&[]))
         })
     }
 

@@ -262,11 +262,11 @@ pub mod group {
 /// nothing else is not shown, and changes without notice.
 pub mod row {
     pub use ensilo_row::{
-        AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, ColumnValue, Columns, Decimal, DecimalError,
-        INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader,
-        KeyedRow, Malformed, NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row, RowBuf, RowError,
-        RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text, TextError, Timestamp,
-        TimestampError, Value, WordSlice, Words,
+        AsKey, AsKeyColumn, AsKeyRange, AutoKey, Column, ColumnType, ColumnValue, Columns, Decimal,
+        DecimalError, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix,
+        KeyReader, KeyedRow, Malformed, NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row,
+        RowBuf, RowError, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text,
+        TextError, Timestamp, TimestampError, Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{

@@ -23,6 +23,7 @@ mod sequence_core;
 mod sequences;
 mod state;
 mod stored;
+mod table_numbers;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -34,6 +35,7 @@ pub use self::number::SequenceNumber;
 pub use self::options::SequenceOptions;
 pub(crate) use self::sequence_core::{SequenceCore, SequenceKey};
 pub(crate) use self::sequences::Sequences;
+pub(crate) use self::table_numbers::{Numbers, insert_under_next};
 use crate::error::Name;
 use crate::shared::DatabaseShared;
 use crate::transaction::{Inner, WriteTransaction};

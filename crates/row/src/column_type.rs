@@ -56,6 +56,14 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
+    /// Returns whether it is an integer of up to 64 bits.
+    pub const fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::U8 | Self::U16 | Self::U32 | Self::U64
+        )
+    }
+
     /// Returns the width in bytes (1, 2, 4 or 8) of a type that is stored as one aligned number, otherwise 0.
     pub const fn scalar_width(self) -> u32 {
         match self {

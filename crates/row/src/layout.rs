@@ -23,6 +23,20 @@ pub struct ColumnSpec {
     pub in_key: bool,
 }
 
+impl ColumnSpec {
+    /// Returns the column, if numbers that a table gives can be in it.
+    ///
+    /// # Panics
+    /// If it is no integer of up to 64 bits, or may be null; in a constant, that is a compile error.
+    pub const fn checked_auto(self) -> Self {
+        assert!(
+            self.column_type.is_number() && !self.nullable,
+            "`auto` is for a key of the type u8 to u64 or i8 to i64"
+        );
+        self
+    }
+}
+
 /// Where a column lies in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {

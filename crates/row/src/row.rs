@@ -20,6 +20,8 @@ pub trait Row: Columns<Self> + Sized + 'static {
     const FIXED_LEN: usize;
     /// Whether no column is the key, so that the table invents a [`RowId`] for each inserted row.
     const INVENTS_ROW_ID: bool;
+    /// Whether the table gives keys: the row is an [`AutoKey`].
+    const HAS_AUTO_KEY: bool = false;
 
     /// Returns the schema of the table.
     fn schema() -> &'static Schema;
@@ -49,6 +51,13 @@ pub trait KeyedRow: Row {
     /// Returns the primary key.
     fn key(&self) -> Self::Key;
 }
+
+/// A [`Row`] whose only key column is `#[row(key, auto)]`: the table can give its key, a number.
+#[diagnostic::on_unimplemented(
+    message = "the table gives no keys to rows of `{Self}`",
+    note = "it gives a number to a field that is `#[row(key, auto)]`"
+)]
+pub trait AutoKey: KeyedRow {}
 
 /// That a row has a column with this index, and how it is read.
 pub trait HasColumn<const INDEX: usize>: Row {

@@ -16,6 +16,7 @@ pub(super) fn generate(row: &RowInput) -> TokenStream {
     let row_impl = row.row_impl();
     let keyed_row_impl = row.keyed_row_impl();
     let columns_impl = row.columns_impl();
+    let auto_key_impl = row.auto_key_impl();
     let has_column_impls = (0..row.columns.len()).map(|index| row.has_column_impl(index));
     quote! {
         #[doc(hidden)]
@@ -29,6 +30,7 @@ pub(super) fn generate(row: &RowInput) -> TokenStream {
             #layout
             #row_impl
             #keyed_row_impl
+            #auto_key_impl
             #columns_impl
             #(#has_column_impls)*
         };
@@ -119,6 +121,7 @@ impl RowInput {
         let (p, ident) = (&self.path, &self.ident);
         let key_type = self.key_type();
         let invents_row_id = !self.has_key();
+        let has_auto_key = self.columns.iter().any(|column| column.auto);
         let insert_key = if self.has_key() { quote!(#p::KeyedRow::key(self)) } else { quote!(row_id()) };
         let encode = self.encode_body();
         let arms = self.index_key_arms();
@@ -129,6 +132,7 @@ impl RowInput {
                 const SLOTS: &'static [#p::Slot] = &LAYOUT.slots;
                 const FIXED_LEN: usize = LAYOUT.fixed_len;
                 const INVENTS_ROW_ID: bool = #invents_row_id;
+                const HAS_AUTO_KEY: bool = #has_auto_key;
 
                 fn schema() -> &'static #p::Schema {
                     static SCHEMA: ::std::sync::LazyLock<#p::Schema> =
@@ -158,6 +162,15 @@ impl RowInput {
                 }
             }
         }
+    }
+
+    fn auto_key_impl(&self) -> Option<TokenStream> {
+        let (p, ident) = (&self.path, &self.ident);
+        let (index, column) = self.columns.iter().enumerate().find(|(_, column)| column.auto)?;
+        Some(quote_spanned! {column.ty.span()=>
+            const _: #p::ColumnSpec = COLUMNS[#index].checked_auto();
+            impl #p::AutoKey for #ident {}
+        })
     }
 
     fn encode_body(&self) -> TokenStream {

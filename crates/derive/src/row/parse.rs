@@ -12,6 +12,8 @@ const KEY_COLUMNS_MAX: usize = 8;
 /// The most indexes of a table.
 const INDEXES_MAX: usize = 64;
 
+const AUTO_KEY: &str = "`auto` is for the only key field of a row, in ascending order: `#[row(key, auto)]`";
+
 /// What the struct and its attributes say.
 pub(super) struct RowInput {
     pub(super) ident: Ident,
@@ -27,6 +29,8 @@ pub(super) struct Column {
     pub(super) name: String,
     pub(super) ty: Type,
     pub(super) key: Option<Order>,
+    /// Whether the table gives its values.
+    pub(super) auto: bool,
 }
 
 pub(super) struct Index {
@@ -89,17 +93,19 @@ impl RowInput {
 impl Column {
     fn parse(field: &Field) -> Result<Self> {
         let field_ident = ident(field)?;
-        let (mut key, mut descending, mut column_name) = (None, None, None);
+        let (mut key, mut descending, mut auto, mut column_name) = (None, None, None, None);
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("key") {
                     set(&mut key, (), &meta)
                 } else if meta.path.is_ident("desc") {
                     set(&mut descending, (), &meta)
+                } else if meta.path.is_ident("auto") {
+                    set(&mut auto, (), &meta)
                 } else if meta.path.is_ident("name") {
                     set(&mut column_name, name(&meta)?, &meta)
                 } else {
-                    Err(meta.error("expected `key`, `key, desc` or `name = \"...\"`"))
+                    Err(meta.error("expected `key`, `key, desc`, `key, auto` or `name = \"...\"`"))
                 }
             })?;
         }
@@ -111,11 +117,15 @@ impl Column {
                 return Err(Error::new(field_ident.span(), "`desc` is for key fields: `#[row(key, desc)]`"));
             }
         };
+        if auto.is_some() && key != Some(Order::Ascending) {
+            return Err(Error::new(field_ident.span(), AUTO_KEY));
+        }
         Ok(Self {
             field: field_ident.clone(),
             name: column_name.unwrap_or_else(|| unraw(field_ident)),
             ty: field.ty.clone(),
             key,
+            auto: auto.is_some(),
         })
     }
 }
@@ -129,6 +139,10 @@ fn check_columns(columns: &[Column]) -> Result<()> {
     }
     if let Some(column) = columns.iter().filter(|column| column.key.is_some()).nth(KEY_COLUMNS_MAX) {
         return Err(Error::new(column.field.span(), "a primary key has at most 8 columns"));
+    }
+    let has_several = columns.iter().filter(|column| column.key.is_some()).nth(1).is_some();
+    if let Some(column) = columns.iter().find(|column| column.auto && has_several) {
+        return Err(Error::new(column.field.span(), AUTO_KEY));
     }
     Ok(())
 }

@@ -4,10 +4,10 @@
 //! entries afterwards.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use ensilo_engine::{Direction, Engine, KeyRange, Store, StoredRow, TableId};
+use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, SchemaHistory, Value, WordSlice};
 
@@ -92,11 +92,7 @@ impl<E: Engine> DatabaseShared<E> {
         if *table.schema.primary_key() != PrimaryKey::RowId {
             return Ok(());
         }
-        if let Some(load) = table.load.get() {
-            // The last one is all that counts.
-            load.load_piece((Bound::Unbounded, Bound::Unbounded), Direction::Reverse, 1)?;
-        }
-        let last = self.engine.last_key(&table.store);
+        let last = self.last_key(table)?;
         if let Some(id) = last.and_then(|key| key.try_into().ok()) {
             self.row_ids.pass_over(RowId(u64::from_be_bytes(id)));
         }

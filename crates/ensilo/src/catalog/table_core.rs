@@ -1,7 +1,7 @@
 //! A table as all handles to it share it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ensilo_engine::{Engine, NewStoreError, Store, StoredRow, TableId};
 use ensilo_row::{ROW_LEN_MAX, RowBuf, Schema, SchemaHistory, WordSlice};
@@ -15,6 +15,7 @@ use crate::loading::LoadCell;
 use crate::local::Local;
 use crate::older_rows::OlderRows;
 use crate::queue::{Queues, TableQueue};
+use crate::sequence::Numbers;
 use crate::{Error, Result};
 
 /// A table.
@@ -34,6 +35,8 @@ pub(crate) struct TableCore<S> {
     pub(crate) older: Option<Box<OlderRows>>,
     pub(crate) queue: Arc<TableQueue>,
     pub(crate) queues: Arc<Queues>,
+    /// What gives keys, if the table gives any.
+    numbers: OnceLock<Arc<dyn Numbers<S>>>,
 }
 
 impl<S: Store> TableCore<S> {
@@ -55,6 +58,7 @@ impl<S: Store> TableCore<S> {
             schema,
             queue: Arc::default(),
             queues: Arc::clone(queues),
+            numbers: OnceLock::new(),
         }
     }
 
@@ -87,7 +91,21 @@ impl<S: Store> TableCore<S> {
     pub(super) fn changed(&self, database: u64, schema: Schema, history: SchemaHistory) -> Self {
         let store = Arc::clone(&self.store);
         let changed = Self::new(database, Arc::clone(&self.name), (schema, history), store, &self.queues);
-        TableCore { queue: Arc::clone(&self.queue), ..changed }
+        TableCore { queue: Arc::clone(&self.queue), numbers: self.numbers.clone(), ..changed }
+    }
+
+    /// Returns what gives keys.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSequence`] when the table gives none.
+    pub(crate) fn numbers(&self) -> Result<&dyn Numbers<S>> {
+        let numbers = self.numbers.get().map(|numbers| &**numbers);
+        numbers.ok_or_else(|| Error::UnknownSequence(Name::new(format!("for the keys of {}", self.name))))
+    }
+
+    /// Lets the table give keys from now on, if it does not yet.
+    pub(crate) fn set_numbers(&self, numbers: Arc<dyn Numbers<S>>) {
+        let _ = self.numbers.set(numbers);
     }
 
     /// Returns this table as the one that takes the place of `before`: those who wait for rows of that wait for its rows.

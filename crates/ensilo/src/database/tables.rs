@@ -34,7 +34,7 @@ impl<E: Engine> Database<E> {
     /// As [`Database::open_table`], when the table is there, but for [`Error::UnknownTable`], which is for databases
     /// that are open for reading only; as [`Database::create_table`] otherwise.
     pub fn table<T: Row>(&self) -> Result<Table<T, E>> {
-        self.open_or_create(T::schema()).map(Table::new)
+        self.open_or_create(T::schema()).and_then(|core| self.table_of(core))
     }
 
     /// Like [`Database::table`], with another name than the row type's: for several tables of one type.
@@ -43,7 +43,7 @@ impl<E: Engine> Database<E> {
     /// As [`Database::table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
     pub fn table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
-        self.open_or_create(&schema).map(Table::new)
+        self.open_or_create(&schema).and_then(|core| self.table_of(core))
     }
 
     /// Like [`Database::table`], with a schema that was made at run time.
@@ -51,7 +51,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// As [`Database::table`]; [`Error::InvalidSchema`] when its name is the system's.
     pub fn dynamic_table(&self, schema: &Schema) -> Result<DynamicTable<E>> {
-        self.open_or_create(schema).map(DynamicTable::new)
+        self.open_or_create(schema).and_then(|core| self.dynamic_table_of(core))
     }
 
     /// Returns a handle to the table that the row type `T` describes, like [`Database::table`], after the table was changed to it
@@ -175,7 +175,7 @@ impl<E: Engine> Database<E> {
     /// use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed
     /// then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_table<T: Row>(&self) -> Result<Table<T, E>> {
-        self.shared.create_table(T::schema().clone()).map(Table::new)
+        self.shared.create_table(T::schema().clone()).and_then(|core| self.table_of(core))
     }
 
     /// Like [`Database::create_table`], with another name than the row type's: for several tables of one
@@ -185,7 +185,7 @@ impl<E: Engine> Database<E> {
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
     pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
-        self.shared.create_table(schema).map(Table::new)
+        self.shared.create_table(schema).and_then(|core| self.table_of(core))
     }
 
     /// Creates a table with a schema that was made at run time.
@@ -200,7 +200,8 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index
-    /// that `T` declares is missing or defined otherwise; [`Error::Closed`].
+    /// that `T` declares is missing or defined otherwise; [`Error::Closed`]. Where `T` has a key that is `auto` and the table gives no keys
+    /// yet, also those of [`Database::sequence`] when one is to be made, but for [`Error::ReadOnly`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())
     }
@@ -212,6 +213,14 @@ impl<E: Engine> Database<E> {
     pub fn open_table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let core = self.table_core(name)?;
         check_schema(&core, T::schema())?;
+        self.table_of(core)
+    }
+
+    /// Returns the handle. The table gives keys from now on if the row type says so.
+    fn table_of<T: Row>(&self, core: Arc<TableCore<E::Store>>) -> Result<Table<T, E>> {
+        if T::HAS_AUTO_KEY {
+            self.shared.make_numbers(&core)?;
+        }
         Ok(Table::new(core))
     }
 
@@ -220,7 +229,26 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::Closed`].
     pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<E>> {
-        self.table_core(name).map(DynamicTable::new)
+        self.table_core(name).and_then(|core| self.dynamic_table_of(core))
+    }
+
+    fn dynamic_table_of(&self, core: Arc<TableCore<E::Store>>) -> Result<DynamicTable<E>> {
+        self.shared.find_numbers(&core)?;
+        Ok(DynamicTable::new(core))
+    }
+
+    /// Lets a table give keys from now on, as a row type with `#[row(key, auto)]` does: see [`DynamicTable::insert_auto`]. Does nothing if the table
+    /// does so already. It ends with the table.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::InvalidSequence`] when the primary key is not one ascending integer of up to 64 bits; those of
+    /// [`Database::sequence`] when one is to be made.
+    pub fn give_keys(&self, table: &str) -> Result<()> {
+        let core = self.table_core(table)?;
+        if self.shared.read_only().is_some() {
+            return Err(Error::ReadOnly);
+        }
+        self.shared.make_numbers(&core)
     }
 
     /// Returns the names of all tables, in alphabetical order.

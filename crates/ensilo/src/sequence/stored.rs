@@ -180,7 +180,7 @@ impl<E: Engine> DatabaseShared<E> {
         }
     }
 
-    fn make_sequence_rows(&self) -> Result<Table<SequenceRow, E>> {
+    pub(super) fn make_sequence_rows(&self) -> Result<Table<SequenceRow, E>> {
         loop {
             if let Some(rows) = self.sequence_rows()? {
                 return Ok(rows);

@@ -1,7 +1,7 @@
 //! Inserts, updates and deletes of static rows.
 
 use ensilo_engine::{Engine, ReadOf, Store as _, WriteOf};
-use ensilo_row::{AsKey, Columns, KeyBuf, KeyedRow, Row, RowBuf, RowId};
+use ensilo_row::{AsKey, AutoKey, Columns, Key as _, KeyBuf, KeyedRow, Row, RowBuf, RowId};
 use ensilo_sync::region::{self, Region};
 
 use super::Table;
@@ -12,6 +12,7 @@ use crate::error::WrongType;
 use crate::maintain;
 use crate::row_ids::ROW_ID_END;
 use crate::row_words::{RowWords, whole};
+use crate::sequence::insert_under_next;
 use crate::transaction::{Inner, WriteTransaction};
 use crate::{Error, Result};
 
@@ -24,6 +25,51 @@ impl<T: Row, E: Engine> Table<T, E> {
     #[inline]
     pub fn insert<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key> {
         tx.statement(|inner| self.insert_row(inner, row))
+    }
+
+    /// Inserts a row under the next number that the table gives, and returns that. What `row` has in its key does not matter.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// #[derive(Row)]
+    /// #[row(table = "customer")]
+    /// struct Customer {
+    ///     #[row(key, auto)]
+    ///     id: u32,
+    ///     name: String,
+    /// }
+    ///
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let customers = db.table::<Customer>()?;
+    /// let add = |name: &str| db.transact(|tx| customers.insert_auto(tx, &Customer { id: 0, name: name.to_owned() }));
+    /// assert_eq!((add("Ada")?, add("Grace")?), (1, 2));
+    /// // A row with a number of the program's choice, which is passed over when it is its turn.
+    /// db.transact(|tx| customers.insert(tx, &Customer { id: 3, name: "Edsger".to_owned() }))?;
+    /// assert_eq!(add("Barbara")?, 4);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The numbers are those of a [`Sequence`](crate::generic::Sequence) that belongs to the table: 1, 2, 3 and so on, each given once, whether its row is
+    /// committed, undone or deleted, with the gaps that sequences have. It is made when the table is first opened, or created, with
+    /// a row type that says `#[row(key, auto)]`, and goes on behind the largest key that the table has then; programs that know the table otherwise
+    /// may use it as well. Where a number is taken by a row that was inserted with it, the numbers go on behind the largest key that the table has:
+    /// so a row with the largest number of the type may be the last.
+    ///
+    /// # Errors
+    /// As [`Table::insert`], and of [`Sequence`](crate::generic::Sequence); [`Error::SequenceExhausted`] behind the largest number of the key's type;
+    /// [`Error::UnknownValue`] where the key's type has a name for some numbers alone, and the next is none of them.
+    pub fn insert_auto<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &T) -> Result<T::Key>
+    where
+        T: AutoKey,
+    {
+        tx.statement(|inner| {
+            self.core.check(inner.local)?;
+            row.encode(&mut inner.local.row);
+            insert_under_next::<E, _>(inner, &self.core, |key| {
+                T::Key::decode(key.as_bytes()).map_err(|_| self.core.unknown_value(key.as_bytes()))
+            })
+        })
     }
 
     /// Inserts a row of a table that assigns row ids under an id that the program has chosen, as for a row that had it elsewhere.

@@ -1,5 +1,6 @@
 //! The tests of every engine: compiled for each of them, which is that of the module above.
 
+mod auto_keys;
 mod row_ids;
 mod sequence_crashes;
 mod sequences;
