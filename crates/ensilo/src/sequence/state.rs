@@ -181,7 +181,7 @@ mod tests {
         let definition =
             Definition { start: 1, increment: 2, min: 1, max: 1000, cycles: false, block_len: 5 };
         let mut state = State::opened(None);
-        let mut next = |state: &mut State| {
+        let next = |state: &mut State| {
             if let Some(run) = state.to_reserve(&definition, 1).unwrap() {
                 state.reserve(&definition, run, Epoch::new(1));
             }
