@@ -82,8 +82,8 @@ use crate::{Error, Result, Silo};
 ///   [`Database::close`](crate::generic::Database::close), or the drop of the last handle, none is. Where there must be no
 ///   gap, count in a row: see [queues and counters](crate::guide::queues_and_counters).
 ///
-/// All threads share one sequence: a call takes a lock for a few nanoseconds, and one call of a block a short transaction. Where that is too much, or numbers need
-/// not be small and in order, [row ids](crate::RowId) are free of it.
+/// All threads share one sequence: a call takes a lock for a few nanoseconds, and one call of a block a short transaction.
+/// Where that is too much, or numbers need not be small and in order, [row ids](crate::RowId) are free of it.
 ///
 /// # Errors
 /// Besides the errors that a method names, each may return

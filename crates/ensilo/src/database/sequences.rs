@@ -29,7 +29,8 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// [`Error::InvalidSequence`] when the sequence is there and gives numbers that the type does not have, and for names without or with
-    /// more than 255 bytes; [`Error::Closed`]; [`Error::DamagedCatalog`], [`Error::LoadFailed`]. When it is to be made: [`Error::NestedRequest`] inside a request
+    /// more than 255 bytes; [`Error::Closed`]; [`Error::DamagedCatalog`], [`Error::LoadFailed`].
+    /// When it is to be made: [`Error::NestedRequest`] inside a request
     /// or while this thread was the last to use an open transaction of a session, [`Error::ReadOnly`], [`Error::OutOfMemory`];
     /// [`Error::LogFailed`] as [`Database::transact`].
     pub fn sequence<N: SequenceNumber>(&self, name: &str) -> Result<Sequence<N, E>> {
