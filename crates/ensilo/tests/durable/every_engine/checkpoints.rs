@@ -182,7 +182,7 @@ fn a_checkpoint_comes_before_a_recovery_would_take_too_long() {
         assert!(durability().log_bytes >= ROWS << 19);
         let is_due = durability().next_recovery.duration > target;
         while is_due && durability().checkpoints.made == 0 {
-            thread::yield_now();
+            std::thread::yield_now();
         }
         durability().checkpoints.made
     };
