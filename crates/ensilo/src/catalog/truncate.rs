@@ -100,6 +100,7 @@ impl<E: Engine> DatabaseShared<E> {
             let committed = self.commit_rows(|tx| {
                 self.catalog.system.delete_table(tx, table)?;
                 self.catalog.system.insert_table(tx, &empty, &indexes)?;
+                self.move_numbers_of_table(tx, table.store.id().0, empty.store.id().0)?;
                 self.note_given(tx, &empty, true)
             })?;
             Ok((committed, empty, indexes))
@@ -119,6 +120,8 @@ impl<E: Engine> DatabaseShared<E> {
         empty.indexes.publish(indexes, self.engine.epochs());
         self.catalog.note_dropped(table);
         self.catalog.write().insert(Arc::clone(&table.name), Arc::new(empty.in_place_of(table)));
+        // Handles to the new table find it where it is now.
+        self.forget_numbers_of_table(table.store.id().0);
         table.load.give_up();
         E::reached(Failpoint::TableForgotten);
         let answer = self.answer(Ok(committed), Durability::Stored);

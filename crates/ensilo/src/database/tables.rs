@@ -311,6 +311,8 @@ impl<E: Engine> Database<E> {
     /// [`Error::TableChanged`] afterwards, and those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
     /// table.
     ///
+    /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and so do row ids.
+    ///
     /// After a crash the table has all of its rows, or none of them. A consumer of the [change feed](Database::changes) gets one change, which says
     /// that the table was emptied.
     ///

@@ -82,7 +82,21 @@ impl<E: Engine> DatabaseShared<E> {
         }
     }
 
-    /// Ends the sequence that gives the keys of a table, which was dropped.
+    /// Hands the sequence that gives the keys of a table, if there is one, to the table that takes its place.
+    pub(crate) fn move_numbers_of_table(
+        &self,
+        tx: &mut Transaction<'_, E>,
+        from: u32,
+        to: u32,
+    ) -> Result<()> {
+        let Some(rows) = self.sequence_rows()? else { return Ok(()) };
+        match rows.take(tx, (from, ""))? {
+            Some(row) => rows.insert(tx, &SequenceRow { table: to, ..row }).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the sequence that gives the keys of a table, which was dropped, or has got another store.
     pub(crate) fn forget_numbers_of_table(&self, table: u32) {
         forget(&mut self.catalog.sequences.lock(), &SequenceKey::of_table(table));
     }

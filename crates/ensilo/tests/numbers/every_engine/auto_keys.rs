@@ -274,3 +274,18 @@ fn a_table_that_gives_keys_is_opened_inside_of_transactions() {
     let key = db.transact(|tx| db.table::<Customer>()?.insert_auto(tx, &customer(0, "b")));
     assert_eq!(key.unwrap(), CustomerId(2));
 }
+
+#[test]
+fn a_truncated_table_goes_on_with_its_keys() {
+    let disk = new_disk();
+    let db = open(&disk);
+    assert_eq!((add(&db, "a"), add(&db, "b")), (1, 2));
+    db.truncate_table("customer").unwrap();
+    let largest = add(&db, "c");
+    assert!(largest > 2 && all(&db).len() == 1, "{largest}");
+    db.truncate_table("customer").unwrap();
+    // Nobody has asked for a key of the new table yet.
+    let db = open(&Arc::new(disk.crash(1)));
+    let next = add(&db, "d");
+    assert!(next > largest, "{next} after {largest}");
+}
