@@ -64,7 +64,7 @@ fn write_and_abort(directory: &Path, time: Duration, target: Duration) -> Result
     let db =
         Database::options().recovery_time_target(target).durability(Durability::Visible).open(directory)?;
     let accounts = db.table::<Account>()?;
-    let durability = || Ok::<_, Error>(db.statistics()?.durability.ok_or(Error::NotDurable)?);
+    let durability = || db.statistics()?.durability.ok_or(Error::NotDurable);
     let found = durability()?.recovery;
     print!(
         "opened in {:5.2} s: checkpoint {:5} MB, log {:5} MB",

@@ -29,7 +29,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ensilo_engine::{Engine, Failpoint};
+use ensilo_engine::{Engine, Failpoint, Store as _};
 
 use super::change_schema::{REFUSAL_MAX, Refusal};
 use super::index_core::{IndexCore, IndexState};

@@ -91,7 +91,10 @@ impl<E: Engine> DatabaseShared<E> {
     ) -> Result<()> {
         let Some(rows) = self.sequence_rows()? else { return Ok(()) };
         match rows.take(tx, (from, ""))? {
-            Some(row) => rows.insert(tx, &SequenceRow { table: to, ..row }).map(drop),
+            Some(mut row) => {
+                row.table = to;
+                rows.insert(tx, &row).map(drop)
+            }
             None => Ok(()),
         }
     }
