@@ -43,12 +43,19 @@ pub(crate) struct RetryPolicy {
     pub(crate) is_read_mostly: bool,
     /// What a slow request is called; empty to be called by its closure.
     pub(crate) label: &'static str,
+    /// Whether it is a program's request, which is reported where it is slow.
+    pub(crate) is_watched: bool,
 }
 
 impl RetryPolicy {
     #[inline]
     pub(crate) fn new(retries: u32) -> Self {
-        RetryPolicy { retries, is_read_mostly: false, label: "" }
+        RetryPolicy { retries, is_read_mostly: false, label: "", is_watched: true }
+    }
+
+    /// That of a transaction of the database's own, which may hold locks of it.
+    pub(crate) fn internal(retries: u32) -> Self {
+        RetryPolicy { is_watched: false, ..RetryPolicy::new(retries) }
     }
 
     /// Calls a request without a label by its closure.
@@ -384,6 +391,7 @@ fn read_present<E: Engine, R>(
             Err(undone)
                 if E::SNAPSHOTS && (undone.is_too_large() || (E::EVICTS && undone.is_out_of_memory())) =>
             {
+                watch.note_attempt();
                 break;
             }
             Err(undone) => {

@@ -37,6 +37,7 @@ use crate::Silo;
 use crate::catalog::table_core::TableCore;
 use crate::durable::Durable;
 use crate::generic::Database;
+use crate::sequence::SEQUENCES;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -251,7 +252,9 @@ impl<E: Engine> Changes<E> {
             let place = self.reader.place();
             let read = self.reader.next(durable_epoch);
             let Some(read) = read.map_err(|error| error_of(&self.shared, error))? else { return Ok(None) };
-            let has_rows = read.changes.iter().any(|change| !DEFINITION_TABLES.contains(&change.table));
+            let sequences = self.shared.catalog.any_table(SEQUENCES).map(|table| table.store.id().0);
+            let is_of_program = |table: u32| !DEFINITION_TABLES.contains(&table) && sequences != Some(table);
+            let has_rows = read.changes.iter().any(|change| is_of_program(change.table));
             let batch = self.batch_of(read).inspect_err(|_| self.reader_begins = Some(place))?;
             // The end of an epoch is told even if the rest of it was of tables that are gone.
             let tells_end = batch.ends_epoch && (has_rows || self.is_within_epoch);

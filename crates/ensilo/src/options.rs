@@ -263,9 +263,10 @@ impl Options {
 
     /// Sets how long a recovery is to take at most, about: by default 10 s, at least 100 ms. A checkpoint is made before the log is
     /// so long that replaying it, and what it changes, would take longer;
-    /// [`DurabilityStatistics::next_recovery`](crate::DurabilityStatistics::next_recovery) says how long it would take now.
+    /// [`DurabilityStatistics::next_recovery`](crate::DurabilityStatistics::next_recovery) says how long it would take now. That holds where the log
+    /// grows evenly: one that grows faster while a checkpoint is made, which takes up to a minute, takes longer.
     ///
-    /// How fast rows come back is measured at each opening that finds at least 16 MiB of checkpoint or of log. Before that, 100 MB/s are
+    /// How fast rows come back is measured at each opening that finds at least 16 MiB of checkpoint or of log, and reads them before it answers. Before that, 100 MB/s are
     /// assumed for each of [`Options::recovery_threads`], up to 16, which is less than what most machines do. Where the rows alone take so long that hardly any
     /// time is left for the log, it still grows by half of what a checkpoint takes, and by 64 MiB at least, before one is made: a database
     /// does not write checkpoints alone, and a recovery takes as much longer. [`Options::answer_while_loading`] opens such a database
@@ -409,13 +410,14 @@ impl Options {
         self
     }
 
-    /// Calls `hook` after each request that took at least `duration_min`, or was run at least `attempts_min` times because of conflicts, with
+    /// Calls `hook` after each request that took at least `duration_min`, or was run at least `attempts_min` times, with
     /// its label, how it ended, and the table and key of its last conflict. With the feature `tracing` it is an event as well. Requests are
     /// those of [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, and jobs; statements of a
     /// [`Session`](crate::Session)'s open transaction are not watched. By default nothing is, and no clock is read.
     ///
-    /// The hook runs on the thread of the request, which goes on afterwards; so it must be quick, and must not use this database: its
-    /// requests end with [`Error::NestedRequest`](crate::Error::NestedRequest). Its panics end nothing.
+    /// The hook runs on the thread of the request, which goes on afterwards; so it must be quick, and should not use this database: its
+    /// requests end with [`Error::NestedRequest`](crate::Error::NestedRequest), but for those of sessions, which are not reported. Its panics end
+    /// nothing. A read whose closure panics is not reported.
     ///
     /// ```
     /// use std::time::Duration;

@@ -35,6 +35,9 @@ use crate::mutex::lock;
 const BLOCK_LEN_MIN: u64 = 32;
 const BLOCK_LEN_MAX: u64 = 4096;
 
+/// So many blocks are kept for others. What is left of more is never used.
+const GIVEN_BACK_MAX: usize = 256;
+
 /// Rows that come from elsewhere have smaller ids, so that those that follow leave half of all epochs to come.
 pub(crate) const ROW_ID_END: RowId = RowId(1 << 59);
 
@@ -51,7 +54,7 @@ pub(crate) struct RowIdSource {
     taken: AtomicU64,
     /// Of a database that may be opened again.
     epochs: OnceLock<Arc<Epochs>>,
-    /// What holders have left of their blocks, the last one on top. There are as many as there ever were holders at once, at most.
+    /// What holders have left of their blocks, the last one on top: [`GIVEN_BACK_MAX`] at most.
     given_back: Mutex<Vec<Range<u64>>>,
 }
 
@@ -138,8 +141,12 @@ impl RowIdSource {
     }
 
     fn give_back(&self, left: Range<u64>) {
-        if !left.is_empty() {
-            lock(&self.given_back).push(left);
+        if left.is_empty() {
+            return;
+        }
+        let mut given_back = lock(&self.given_back);
+        if given_back.len() < GIVEN_BACK_MAX {
+            given_back.push(left);
         }
     }
 }

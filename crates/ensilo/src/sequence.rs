@@ -34,7 +34,7 @@ use ensilo_engine::{Engine, WriteOf};
 pub use self::number::SequenceNumber;
 pub use self::options::SequenceOptions;
 pub(crate) use self::sequence_core::{SequenceCore, SequenceKey};
-pub(crate) use self::sequences::Sequences;
+pub(crate) use self::sequences::{SEQUENCES, Sequences};
 pub(crate) use self::table_numbers::{Numbers, insert_under_next};
 use crate::error::Name;
 use crate::shared::DatabaseShared;

@@ -173,7 +173,8 @@ impl<E: Engine> DatabaseShared<E> {
     /// Watches a request that begins now.
     #[inline]
     pub(crate) fn watch(&self, policy: RetryPolicy) -> RequestWatch<'_> {
-        RequestWatch::begin(self.options.on_slow_request.as_ref(), policy.label)
+        let hook = self.options.on_slow_request.as_ref();
+        RequestWatch::begin(hook.filter(|_| policy.is_watched), policy.label)
     }
 
     /// Returns a worker for what closing has to write.

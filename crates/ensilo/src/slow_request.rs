@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::Engine;
-use ensilo_log::call_foreign;
+use ensilo_log::{call_foreign, is_in_foreign_code};
 
 use crate::outcome::{Outcome, Undone};
 use crate::shared::DatabaseShared;
@@ -24,7 +24,7 @@ pub struct SlowRequest {
     /// From the beginning of the first attempt to the end of the last one, the waits between them included, and without the time in a
     /// queue, or until it was stored.
     pub duration: Duration,
-    /// How often it was run.
+    /// How often it was run: again after conflicts, and where it found no memory.
     pub attempts: u32,
     /// Why the last attempt that was undone by a conflict was undone, with table and key; `None` if none was.
     pub last_abort: Option<Abort>,
@@ -114,7 +114,9 @@ impl Watched<'_> {
     fn end<E: Engine>(self, shared: &DatabaseShared<E>, has_committed: bool) {
         let Watched { hook, label, begin, attempts, last_abort } = self;
         let duration = begin.elapsed();
-        if duration < hook.duration_min && attempts < hook.attempts_min {
+        let is_slow = duration >= hook.duration_min || attempts >= hook.attempts_min;
+        // A request that a hook makes is not reported to it.
+        if !is_slow || is_in_foreign_code() {
             return;
         }
         let last_abort = last_abort.map(|mut abort| {

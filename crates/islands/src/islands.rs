@@ -173,8 +173,8 @@ impl IslandsOptions {
             next_point: AtomicU64::new(0),
         };
         if let Some(mut cluster) = islands.lock_cluster() {
-            let refused = |refusal: Refusal| InstanceError::Io(io::Error::other(refusal.to_string()));
-            islands.begin_term(&mut cluster).map_err(refused)?;
+            // Where there is no room for it they go on in the term that they are in: a full disk leaves a way in.
+            let _ = islands.begin_term(&mut cluster);
         }
         Ok(islands)
     }

@@ -71,7 +71,7 @@ impl<E: Engine> DatabaseShared<E> {
         let mut shortage = Shortage::default();
         loop {
             let retries = if batch_len == 1 { RETRIES_OF_ONE } else { 0 };
-            let filled = attempt::run(self, attempt::RetryPolicy::new(retries), &mut |_| (), |tx| {
+            let filled = attempt::run(self, attempt::RetryPolicy::internal(retries), &mut |_| (), |tx| {
                 table.check(tx.inner.local)?;
                 fill_batch::<E>(&mut tx.inner, table, index, after.as_ref(), batch_len)
             });

@@ -245,6 +245,6 @@ impl<E: Engine> DatabaseShared<E> {
 
     /// Changes the system tables.
     pub(super) fn commit_rows(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<()>) -> Outcome<()> {
-        attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), body)
+        attempt::run(self, attempt::RetryPolicy::internal(self.retries), &mut |_| (), body)
     }
 }

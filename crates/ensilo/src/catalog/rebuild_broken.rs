@@ -81,10 +81,11 @@ impl<E: Engine> DatabaseShared<E> {
 
     fn clear_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         loop {
-            let cleared = attempt::run(self, attempt::RetryPolicy::new(self.retries), &mut |_| (), |tx| {
-                table.check(tx.inner.local)?;
-                clear_batch(&mut tx.inner, index)
-            });
+            let cleared =
+                attempt::run(self, attempt::RetryPolicy::internal(self.retries), &mut |_| (), |tx| {
+                    table.check(tx.inner.local)?;
+                    clear_batch(&mut tx.inner, index)
+                });
             match cleared {
                 Ok(Visible { value: true, .. }) => {}
                 Ok(Visible { value: false, .. }) => return Ok(()),

@@ -9,11 +9,11 @@
 //! 4. A snapshot is taken, and the transactions end that have begun meanwhile. From here on each shows a point in time after step 3. Where the steps
 //!    3 and 4 take long the refusal is taken back, and it begins anew with step 1.
 //! 5. An epoch begins, one of its transactions replaces the catalog's rows of the table by those of the new one, and another epoch begins.
-//! 6. New handles are to the new table.
-//! 7. When the transaction of step 5 is stored the old stores are dropped.
+//! 6. That transaction is stored. Where it cannot be, the handles are let in again.
+//! 7. New handles are to the new table, and the old stores are dropped.
 //!
 //! # Serializability
-//! Nobody uses the table between the steps 2 and 6. A transaction that has used the old rows has ended before step 4, and so is seen by each that
+//! Nobody uses the table between the steps 2 and 7. A transaction that has used the old rows has ended before step 4, and so is seen by each that
 //! uses the new table: the table is emptied between all of the first and all of the second. Without step 4 a snapshot, or a transaction of an
 //! engine that reads as of its begin, could see the empty table and miss what was committed beside the old rows.
 //!
@@ -24,7 +24,8 @@
 //!
 //! # Change feed
 //! Consumers are told by a row of the transaction of step 5 ([`SystemTables::emptied`](super::system::SystemTables::emptied)). That the epoch goes on
-//! before and behind it puts that row between those of the old table and those of the new one.
+//! before and behind it puts that row between those of the old table and those of the new one. Until it is stored the catalog has the old table, so that
+//! nobody passes over rows of it that are stored.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,6 +38,7 @@ use super::table_core::TableCore;
 use super::{Changes, wait};
 use crate::durability::Durability;
 use crate::error::Name;
+use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -103,19 +105,20 @@ impl<E: Engine> DatabaseShared<E> {
                 self.move_numbers_of_table(tx, table.store.id().0, empty.store.id().0)?;
                 self.note_given(tx, &empty, true)
             })?;
-            Ok((committed, empty, indexes))
+            E::reached(Failpoint::TableRowsDeleted);
+            Ok(Visible { value: (empty, indexes), epoch: committed.epoch })
         });
-        let (committed, empty, indexes) = match outcome {
+        // A consumer of changes that comes by meanwhile still finds the table whose rows are stored.
+        let (empty, indexes) = match self.answer(outcome, Durability::Stored) {
             Ok(replaced) => replaced,
-            Err(undone) => {
+            Err(error) => {
+                // Also where the log has failed: then the next opening tells whether it is truncated.
                 stores.into_iter().for_each(|store| _ = self.engine.drop_store(store));
-                return self.answer(Err(undone), Durability::Stored).map_err(|error| self.explain(error));
+                return Err(self.explain(error));
             }
         };
-        E::reached(Failpoint::TableRowsDeleted);
         // Where the database is being closed nobody writes to the table any more.
         let _ = wait::for_next_epoch(&*self.engine, || self.is_closed());
-        // It is truncated, also if the log fails before that is stored.
         refusal.last();
         empty.indexes.publish(indexes, self.engine.epochs());
         self.catalog.note_dropped(table);
@@ -124,8 +127,7 @@ impl<E: Engine> DatabaseShared<E> {
         self.forget_numbers_of_table(table.store.id().0);
         table.load.give_up();
         E::reached(Failpoint::TableForgotten);
-        let answer = self.answer(Ok(committed), Durability::Stored);
         self.drop_stores(table);
-        answer
+        Ok(())
     }
 }

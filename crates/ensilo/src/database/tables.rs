@@ -311,7 +311,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::TableChanged`] afterwards, and those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
     /// table.
     ///
-    /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and so do row ids.
+    /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and leave out up to a block of them; row ids go on as well.
     ///
     /// After a crash the table has all of its rows, or none of them. A consumer of the [change feed](Database::changes) gets one change, which says
     /// that the table was emptied.
@@ -320,6 +320,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::UnknownTable`]; [`Error::IndexNotReady`] while an index of the table is being created; [`Error::NestedRequest`] as
     /// [`Database::create_table`]; [`Error::OutOfMemory`] where there is no room for an empty table; [`Error::ReadOnly`], [`Error::Closed`].
     /// Nothing has changed then. [`Error::LogFailed`] as [`Database::transact`].
+    /// Calls that change the same table meanwhile, or its indexes, may end with [`Error::TableChanged`] or [`Error::UnknownTable`]: they are made again.
     pub fn truncate_table(&self, name: &str) -> Result<()> {
         self.shared.truncate_table(name)
     }

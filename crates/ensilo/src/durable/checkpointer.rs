@@ -422,8 +422,9 @@ impl Checkpointer {
                 let _ = self.note_durable(log);
             }
             schedule.note_overdue(self.is_overdue());
-            let due = schedule.due(self.log_growth(engine, log), self.room(engine, log));
-            match due.filter(|_| is_possible) {
+            // What is due while rows are being loaded is so afterwards.
+            let due = is_possible.then(|| schedule.due(self.log_growth(engine, log), self.room(engine, log)));
+            match due.flatten() {
                 // What went wrong is noted, and tried again when the next one is due.
                 Some(within) => schedule.note(self.checkpoint_within(within, engine, log, false).is_ok()),
                 None => self.wait(),

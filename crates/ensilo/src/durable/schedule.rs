@@ -122,6 +122,8 @@ pub(super) struct Schedule {
     /// How much was logged by then.
     log_bytes: u64,
     has_failed: bool,
+    /// After one that has failed: when the next one may begin, and how long it has been waited for.
+    pause: Option<(Instant, Duration)>,
     /// Whether the log that the opening has found is to be replaced by a checkpoint.
     is_overdue: bool,
     /// While the log is short of space: when the next checkpoint may begin for that, and how long to wait
@@ -132,7 +134,15 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Makes a schedule that begins now, after `log_bytes` of log.
     pub(super) fn new(options: CheckpointOptions, log_bytes: u64, is_overdue: bool) -> Self {
-        Schedule { options, began: Instant::now(), log_bytes, has_failed: false, is_overdue, relief: None }
+        Schedule {
+            options,
+            began: Instant::now(),
+            log_bytes,
+            has_failed: false,
+            pause: None,
+            is_overdue,
+            relief: None,
+        }
     }
 
     /// Returns how long a checkpoint may take that is to begin now, if one is.
@@ -146,6 +156,8 @@ impl Schedule {
         let within = if self.is_relief_due(now, grown, room) || is_scarce {
             // Nothing is gained by going slowly.
             Duration::ZERO
+        } else if self.pause.is_some_and(|(not_before, _)| now < not_before) {
+            return None;
         } else if self.is_overdue {
             self.options.spread_max() / 2
         } else if grown > 0
@@ -170,6 +182,10 @@ impl Schedule {
     /// Notes what has become of the checkpoint that was due.
     pub(super) fn note(&mut self, was_made: bool) {
         self.has_failed = !was_made;
+        self.pause = (!was_made).then(|| {
+            let pause = self.pause.map_or(PAUSE_MIN, |(_, pause)| (2 * pause).min(self.options.spread_max()));
+            (Instant::now() + pause, pause)
+        });
     }
 
     fn is_relief_due(&mut self, now: Instant, grown: u64, room: Room) -> bool {
@@ -278,6 +294,20 @@ mod tests {
         );
         assert!(LogBacklog::Long.is_worth_waiting(64 << 20) && !LogBacklog::Long.is_worth_waiting(1 << 40));
         assert!(LogBacklog::TooLong.is_worth_waiting(1 << 40) && !LogBacklog::Short.is_worth_waiting(0));
+    }
+
+    #[test]
+    fn after_a_failure_the_next_one_waits_for_longer_each_time() {
+        let mut schedule = schedule(LONG);
+        let at_once = |written_bytes| LogGrowth { written_bytes, due_bytes: 0 };
+        assert!(schedule.due(at_once(1), Room::default()).is_some());
+        for pause in [1, 2, 4] {
+            schedule.note(false);
+            assert_eq!(schedule.pause.map(|(_, pause)| pause), Some(Duration::from_secs(pause)));
+            assert_eq!(schedule.due(at_once(10), Room::default()), None);
+        }
+        schedule.note(true);
+        assert!(schedule.due(at_once(10), Room::default()).is_some());
     }
 
     #[test]

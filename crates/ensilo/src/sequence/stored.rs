@@ -15,7 +15,7 @@ use crate::attempt::{self, RetryPolicy};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::local::ThreadWorker;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Visible};
 use crate::shared::DatabaseShared;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -53,11 +53,16 @@ impl<E: Engine> DatabaseShared<E> {
         let mut known = self.catalog.sequences.lock();
         let row = SequenceRow::new(key, definition, reserved);
         let made = self.commit_apart(|tx| rows.insert_or_get(tx, &row));
-        let there = self.answer(made, Durability::Stored)?;
-        match known.get(key) {
-            Some(core) => Ok(Arc::clone(core)),
-            None => register(&mut known, key, name, &there.unwrap_or(row)),
-        }
+        let made = made.and_then(|Visible { value: there, epoch }| {
+            let core = match known.get(key) {
+                Some(core) => Arc::clone(core),
+                None => register(&mut known, key, name, &there.unwrap_or(row))?,
+            };
+            Ok(Visible { value: core, epoch })
+        });
+        // Others may find it, and give numbers, before it is stored: who uses these commits in no earlier epoch.
+        drop(known);
+        self.answer(made, Durability::Stored)
     }
 
     /// Drops a sequence of a program.
@@ -67,11 +72,11 @@ impl<E: Engine> DatabaseShared<E> {
         let rows = self.sequence_rows()?.ok_or_else(unknown)?;
         let mut known = self.catalog.sequences.lock();
         let dropped = self.commit_apart(|tx| rows.delete(tx, (0, name)));
-        if !self.answer(dropped, Durability::Stored)? {
-            return Err(unknown());
+        if matches!(dropped, Ok(Visible { value: true, .. })) {
+            forget(&mut known, &SequenceKey::named(name));
         }
-        forget(&mut known, &SequenceKey::named(name));
-        Ok(())
+        drop(known);
+        if self.answer(dropped, Durability::Stored)? { Ok(()) } else { Err(unknown()) }
     }
 
     /// Deletes the row of the sequence that gives the keys of a table, which is being dropped.
@@ -169,7 +174,7 @@ impl<E: Engine> DatabaseShared<E> {
         let unknown = || Error::UnknownSequence(Name::new(&*core.name));
         let rows = self.sequence_rows()?.ok_or_else(unknown)?;
         let key = (core.key.table, &*core.key.name);
-        let policy = RetryPolicy::new(retries);
+        let policy = RetryPolicy::internal(retries);
         let written = attempt::run_on(self, worker, policy, &mut |_| (), |tx| {
             rows.update(tx, key, |row: &mut Reserved| row.reserved = reserved)
         });
@@ -182,7 +187,7 @@ impl<E: Engine> DatabaseShared<E> {
 
     /// Runs a transaction beside the one that the calling thread may have open.
     fn commit_apart<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Outcome<R> {
-        attempt::run_on(self, &mut *self.lend()?, RetryPolicy::new(self.retries), &mut |_| (), body)
+        attempt::run_on(self, &mut *self.lend()?, RetryPolicy::internal(self.retries), &mut |_| (), body)
     }
 
     /// Returns the table of the sequences' rows, if there is one.

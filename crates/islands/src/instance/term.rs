@@ -47,12 +47,11 @@ pub(crate) struct Terms {
 /// Where it stands which terms an instance may be in that is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TermsOf {
-    /// In the file beside the instances. It is read when the instance is open: from then on nobody else begins a term.
+    /// In the file beside the instances. It is read when the instance is open: from then on nobody else begins a term. Where its own cluster does, as one
+    /// that opens it again may, the file has both terms that the instance can be in until it has answered.
     File,
     /// Here, since there is no file.
     Instance(Terms),
-    /// Nowhere: the instance was opened before by the same cluster, and may have noted later ones.
-    Opened,
 }
 
 /// The term that the instance is in, one row.

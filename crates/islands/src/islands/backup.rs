@@ -213,8 +213,9 @@ impl Unfinished {
             }
             _ => error,
         });
-        made?.sync_all()?;
-        File::open(directory)?.sync_all()?;
+        let stored = made?.sync_all().and_then(|()| File::open(directory)?.sync_all());
+        // A copy that was never begun leaves no mark.
+        stored.inspect_err(|_| _ = std::fs::remove_file(&mark))?;
         Ok(Unfinished { mark, made: Vec::new() })
     }
 

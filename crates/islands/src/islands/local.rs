@@ -54,7 +54,8 @@ impl InstanceOptions {
                 // Others may not be made yet, but this one is.
                 member.stage = ClusterStage::Marking;
             }
-            member.terms = TermsOf::Opened;
+            // Its files may be other ones by now.
+            member.terms = TermsOf::File;
         }
         again
     }
@@ -75,7 +76,7 @@ impl InstanceOptions {
         match (member.terms, self.directory.as_deref().and_then(Path::parent)) {
             (TermsOf::File, Some(all)) => stored_terms(all),
             (TermsOf::Instance(terms), _) => Ok(terms),
-            (TermsOf::File, None) | (TermsOf::Opened, _) => Ok(Terms::default()),
+            (TermsOf::File, None) => Ok(Terms::default()),
         }
     }
 

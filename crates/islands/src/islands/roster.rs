@@ -109,7 +109,7 @@ impl Roster {
     pub(super) fn end(self) -> io::Result<Cluster> {
         let terms = match self.member.terms {
             TermsOf::Instance(terms) => terms,
-            TermsOf::File | TermsOf::Opened => stored_terms(&self.directory)?,
+            TermsOf::File => stored_terms(&self.directory)?,
         };
         let entry = self.entry(ClusterStage::Whole, terms);
         if self.held.is_some() {
@@ -172,10 +172,16 @@ pub(super) fn stored_terms(directory: &Path) -> io::Result<Terms> {
     Ok(read(directory)?.map(|entry| entry.terms).unwrap_or_default())
 }
 
-/// Removes the file of copies that are of no use, if there is one.
+/// Returns the path that the file is written under before it takes the place of the one before.
+fn begun_in(directory: &Path) -> PathBuf {
+    path_in(directory).with_extension("begun")
+}
+
+/// Removes the file of copies that are of no use, if there is one, also if it was not finished.
 pub(super) fn remove(directory: &Path) {
     // If it cannot be removed it is in the way of the next copy, which says so.
     let _ = std::fs::remove_file(path_in(directory));
+    let _ = std::fs::remove_file(begun_in(directory));
 }
 
 /// Returns whether a directory holds a database.
@@ -325,8 +331,7 @@ const NOT_ALL_MARKED: &str = "not all marked";
 impl Entry {
     /// Writes the file of a directory; a cluster has its number by then.
     fn write(&self, directory: &Path) -> io::Result<()> {
-        let path = path_in(directory);
-        let begun = path.with_extension("begun");
+        let (path, begun) = (path_in(directory), begun_in(directory));
         let mut file = File::create(&begun)?;
         file.write_all(self.text().as_bytes())?;
         file.sync_all()?;

@@ -70,6 +70,8 @@ fn a_request_that_gives_up_is_reported_as_failed() {
 #[test]
 fn each_kind_of_request_is_watched_and_called_by_its_closure() {
     let (db, reports) = watched(Duration::ZERO, u32::MAX);
+    db.create_table::<Account>().unwrap();
+    assert!(take(&reports).is_empty(), "what the database does itself is no request");
     let mut session = db.session().unwrap();
     let visible = || db.request().durability(Durability::Visible);
     db.transact(|_| Ok(())).unwrap();
@@ -108,6 +110,8 @@ fn a_hook_that_uses_the_database_or_panics_does_no_harm() {
         let db = used.lock().unwrap().clone();
         if let Some(db) = db {
             noted.lock().unwrap().push(db.transact(|_| Ok(())).map_err(|error| error.to_string()));
+            // Not reported in turn.
+            db.session().unwrap().transact(|_| Ok(())).unwrap();
             panic!("a hook's panic");
         }
     }));
