@@ -79,7 +79,7 @@ use crate::{Error, Result, Silo};
 /// - Numbers are given in order: of two calls one after the other, on whichever threads, the second gets the later number.
 /// - Numbers have gaps. A transaction that is undone, or run again after a conflict, does not give back what it got, so that
 ///   nobody waits for its end. After a crash up to a [block](SequenceOptions::block_len) of them is left out; after
-///   [`Database::close`](crate::generic::Database::close), or the drop of the last handle, none is. Where there must be no
+///   [`Database::close`](crate::generic::Database::close), or the drop of the last handle, none is, unless the sequence is in use at that moment or there is no memory. Where there must be no
 ///   gap, count in a row: see [queues and counters](crate::guide::queues_and_counters).
 ///
 /// All threads share one sequence: a call takes a lock for a few nanoseconds, and one call of a block a short transaction.
@@ -158,7 +158,9 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
     }
 
     /// Sees to it that all numbers from now on come behind `number`, as after rows with numbers from elsewhere were inserted. Does nothing if
-    /// the sequence is there already.
+    /// the sequence is there already. Which of the numbers behind it comes next depends on what was reserved: with an increment of ten, numbers that
+    /// are not reserved yet go on from `number`, and need not be multiples of ten any more. One that begins anew at its end
+    /// ([`SequenceOptions::cycle`](crate::SequenceOptions::cycle)) does so here as well.
     ///
     /// Like the numbers that are given it is not undone with the transaction.
     ///

@@ -227,7 +227,8 @@ impl<E: Engine> Database<E> {
     /// Returns a handle to the existing table of this name.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], [`Error::Closed`].
+    /// [`Error::UnknownTable`], [`Error::Closed`]; where the database has sequences, those of a request that reads: whether this table gives keys is
+    /// looked up.
     pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<E>> {
         self.table_core(name).and_then(|core| self.dynamic_table_of(core))
     }

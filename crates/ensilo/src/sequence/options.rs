@@ -82,7 +82,8 @@ impl SequenceOptions {
     }
 
     /// Sets how many numbers are reserved at once, 32 by default and 1 at least. A reservation is a short transaction on a row of the system's. At most so
-    /// many numbers are left out after a crash; nothing else follows from it.
+    /// many numbers are left out after a crash. Besides, [`Sequence::advance_past`](crate::generic::Sequence::advance_past) takes numbers that are
+    /// reserved where it can.
     pub fn block_len(mut self, block_len: u32) -> Self {
         self.block_len = block_len;
         self

@@ -5,8 +5,8 @@ use std::fmt;
 /// The key of a row in a table without key columns: a number that the table has assigned to no other row, also not before a database on disk
 /// was opened again.
 ///
-/// - Ids are unique in the whole database, for ever. An id of a row that was rolled back, or deleted, is not assigned again.
-/// - The ids that one thread, or one session, gets by its inserts rise as long as the database is open, wherever the session runs. They also
+/// - Ids that tables assign are unique in the whole database, for ever. An id of a row that was rolled back, or deleted, is not assigned again.
+/// - The ids that one session, or one thread without a session, gets by its inserts rise as long as the database is open, wherever the session runs. They also
 ///   rise from one opening to the next.
 /// - Where one client alone inserts, by threads, jobs or sessions in turn, they are consecutive, from 1 on in a database in memory. Threads and sessions that insert at the same
 ///   time take blocks of ids, at first of 32 and later of up to 4096: each sees consecutive ids in its block, and then a gap.
