@@ -118,9 +118,15 @@ impl ChainSurveyor<'_> {
     }
 
     /// Adds the files behind a gap that are none of the logger's. Before a file was made, the header of the one
-    /// before was synced, so that only the last one may be without, right behind one that is missed.
-    fn add_strangers(&self, unwritten: &[LogFileName], corrupt_places: &mut Vec<CorruptPlace>) {
-        for &name in unwritten {
+    /// before was synced, so that only the last one may be without, right behind one that is missed or one of those `written`.
+    fn add_strangers(
+        &self,
+        unwritten: &[LogFileName],
+        written: &[LogFileName],
+        corrupt_places: &mut Vec<CorruptPlace>,
+    ) {
+        let is_behind_one = |name: LogFileName| written.iter().any(|one| one.sequence + 1 == name.sequence);
+        for &name in unwritten.iter().filter(|&&name| !is_behind_one(name)) {
             let before = LogFileName::open(name.generation, name.logger, name.sequence - 1);
             let missed = missing(&self.path(before), before).file;
             let is_missed =
@@ -136,6 +142,7 @@ impl ChainSurveyor<'_> {
         let first = self.logger_files().first_sequence;
         let mut corrupt_places = Vec::new();
         let names = self.names(first, &mut corrupt_places)?;
+        let written = names.others.clone();
         let mut chain = Chain {
             files: self.open(names.reached, depth)?,
             unreached: self.open(names.others, depth)?,
@@ -149,7 +156,7 @@ impl ChainSurveyor<'_> {
         chain.find_reach(self)?;
         chain.take_evidence();
         chain.check_late_names(self)?;
-        self.add_strangers(&names.unwritten, &mut chain.corrupt_places);
+        self.add_strangers(&names.unwritten, &written, &mut chain.corrupt_places);
         Ok(chain)
     }
 

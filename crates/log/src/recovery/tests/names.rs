@@ -234,6 +234,28 @@ fn an_opening_without_an_epoch_left_changes_nothing() {
 }
 
 #[test]
+fn a_file_that_was_made_ahead_is_no_stranger_where_one_further_before_is_missing() {
+    let (disk, _) = sample();
+    for logger in 0..2 {
+        let mut own: Vec<(LogFileName, PathBuf)> = log_files(&disk)
+            .into_iter()
+            .filter_map(|path| Some((LogFileName::of(&path)?, path)))
+            .filter(|(name, _)| name.logger == logger)
+            .collect();
+        own.sort_unstable();
+        let [.., (_, missed), (last, path)] = &own[..] else { panic!("{own:?}") };
+        let disk = disk.fork();
+        let next = LogFileName::open(last.generation, logger, last.sequence + 1);
+        disk.create(&path.with_file_name(next.to_string()), 4096).unwrap();
+        disk.remove(missed).unwrap();
+        let mut reported = Vec::new();
+        verify(&disk, Path::new(DIR), &mut |corruption| reported.push(corruption.kind)).unwrap();
+        assert!(reported.contains(&CorruptionKind::Missing), "{reported:?}");
+        assert!(!reported.contains(&CorruptionKind::NotALogFile), "{reported:?}");
+    }
+}
+
+#[test]
 fn a_log_file_of_which_only_a_part_of_the_header_was_written_is_passed_over() {
     let (disk, rows) = sample();
     let later = Arc::new(disk.fork());
