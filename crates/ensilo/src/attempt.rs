@@ -102,7 +102,7 @@ pub(crate) fn run_on<E: Engine, R>(
     if policy.is_read_mostly {
         worker.raw.favor_next();
     }
-    let mut watch = shared.watch(policy.labelled_by(&body));
+    let mut watch = shared.watch(&policy, type_name_of_val(&body));
     let outcome = match attempt_once(worker, &mut body) {
         Ok(visible) => Ok(visible),
         Err(undone) => try_again(shared, worker, policy, on_abort, &mut body, undone, &mut watch),
@@ -286,7 +286,7 @@ pub(crate) fn run_stale_on<E: Engine, R>(
     if !E::SNAPSHOTS {
         return Err(Error::NoSnapshots.into());
     }
-    let mut watch = shared.watch(policy.labelled_by(&body));
+    let mut watch = shared.watch(&policy, type_name_of_val(&body));
     let outcome = read_snapshot(shared, worker, since, body);
     if let Err(undone) = &outcome {
         watch.note_undone(undone);
@@ -353,7 +353,7 @@ pub(crate) fn run_reader_on<E: Engine, R>(
     policy: RetryPolicy,
     mut body: impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
-    let mut watch = shared.watch(policy.labelled_by(&body));
+    let mut watch = shared.watch(&policy, type_name_of_val(&body));
     let mut shortage = Shortage::default();
     loop {
         match read_present(shared, worker, &mut body, &mut watch) {

@@ -170,11 +170,10 @@ impl<E: Engine> DatabaseShared<E> {
         Ok(ThreadWorker { raw: self.engine.session(), local })
     }
 
-    /// Watches a request that begins now.
-    #[inline]
-    pub(crate) fn watch(&self, policy: RetryPolicy) -> RequestWatch<'_> {
-        let hook = self.options.on_slow_request.as_ref();
-        RequestWatch::begin(hook.filter(|_| policy.is_watched), policy.label)
+    /// Watches a request that begins now, with a closure of this type.
+    #[inline(always)]
+    pub(crate) fn watch(&self, policy: &RetryPolicy, closure: &'static str) -> RequestWatch<'_> {
+        RequestWatch::begin(self.options.on_slow_request.as_ref(), policy, closure)
     }
 
     /// Returns a worker for what closing has to write.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ensilo_engine::Engine;
 use ensilo_log::{call_foreign, is_in_foreign_code};
 
+use crate::attempt::RetryPolicy;
 use crate::outcome::{Outcome, Undone};
 use crate::shared::DatabaseShared;
 use crate::trace;
@@ -60,7 +61,7 @@ impl fmt::Debug for SlowRequestHook {
 }
 
 /// Watches a request from its first attempt to its end, if the program wants to hear of slow ones.
-pub(crate) struct RequestWatch<'h>(Option<Watched<'h>>);
+pub(crate) struct RequestWatch<'h>(Option<Box<Watched<'h>>>);
 
 struct Watched<'h> {
     hook: &'h SlowRequestHook,
@@ -72,15 +73,13 @@ struct Watched<'h> {
 
 impl<'h> RequestWatch<'h> {
     /// The first attempt of the request begins.
-    #[inline]
-    pub(crate) fn begin(hook: Option<&'h SlowRequestHook>, label: &'static str) -> Self {
-        RequestWatch(hook.map(|hook| Watched {
-            hook,
-            label,
-            begin: Instant::now(),
-            attempts: 1,
-            last_abort: None,
-        }))
+    #[inline(always)]
+    pub(crate) fn begin(
+        hook: Option<&'h SlowRequestHook>,
+        policy: &RetryPolicy,
+        closure: &'static str,
+    ) -> Self {
+        RequestWatch(hook.and_then(|hook| Watched::begin(hook, policy, closure)))
     }
 
     /// An attempt has ended so.
@@ -104,12 +103,19 @@ impl<'h> RequestWatch<'h> {
     #[inline]
     pub(crate) fn end<E: Engine, R>(self, shared: &DatabaseShared<E>, outcome: &Outcome<R>) {
         if let Some(watched) = self.0 {
-            watched.end(shared, outcome.is_ok());
+            (*watched).end(shared, outcome.is_ok());
         }
     }
 }
 
-impl Watched<'_> {
+impl<'h> Watched<'h> {
+    #[cold]
+    fn begin(hook: &'h SlowRequestHook, policy: &RetryPolicy, closure: &'static str) -> Option<Box<Self>> {
+        let label = if policy.label.is_empty() { closure } else { policy.label };
+        let begin = Instant::now();
+        policy.is_watched.then(|| Box::new(Watched { hook, label, begin, attempts: 1, last_abort: None }))
+    }
+
     #[cold]
     fn end<E: Engine>(self, shared: &DatabaseShared<E>, has_committed: bool) {
         let Watched { hook, label, begin, attempts, last_abort } = self;
