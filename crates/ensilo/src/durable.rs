@@ -4,6 +4,7 @@
 //! SiloR (OSDI 2014) §3 to §5.
 
 mod backup;
+mod checkpoint;
 mod checkpointer;
 mod condition;
 mod group;
@@ -27,7 +28,7 @@ use ensilo_engine::Engine;
 use ensilo_log::{Log, LogError};
 
 pub use backup::Backup;
-pub use checkpointer::Checkpoint;
+pub use checkpoint::Checkpoint;
 pub(crate) use condition::EventHook;
 pub use condition::{Degraded, DegradedReason, Event};
 pub use group::GroupMember;

@@ -48,7 +48,8 @@ pub(crate) struct Local<F> {
     /// What the transaction has written in observed tables.
     pub(crate) written: Vec<WrittenTable>,
     pub(crate) row_ids: RowIds,
-    /// The latest epoch in which numbers were reserved that the transaction has got.
+    /// The latest epoch in which numbers were reserved that one of the worker's transactions has got. It stays with those that follow: a closure
+    /// may keep a number from one attempt to the next.
     numbers_epoch: Epoch,
     pub(crate) records: RecordTally,
     pub(crate) jitter: Jitter,
@@ -136,7 +137,6 @@ impl<F> Local<F> {
     #[inline(always)]
     pub(crate) fn begin_transaction(&mut self) {
         self.steps += 1;
-        self.numbers_epoch = Epoch::new(0);
         if self.cursor_use.is_some() {
             self.cursor_use = None;
         }

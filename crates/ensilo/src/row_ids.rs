@@ -377,6 +377,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_blocks_is_kept_up_to_a_bound() {
+        let source = Arc::new(RowIdSource::default());
+        let session = SessionRowIds::new(Arc::clone(&source));
+        let mut workers = [(); 2].map(|()| RowIds::new(Arc::clone(&source)));
+        // One transaction is always prepared while the next one runs.
+        for round in 0..3 * GIVEN_BACK_MAX {
+            workers[round % 2].next(Some(&session));
+            workers[(round + 1) % 2].end_use(Some(&session));
+        }
+        assert_eq!(lock(&source.given_back).len(), GIVEN_BACK_MAX);
+    }
+
+    #[test]
     fn ids_behind_chosen_ones_are_new_unless_those_are_far_ahead() {
         let epochs = epochs_from(Epoch::new(1000));
         let source = Arc::new(RowIdSource::default());

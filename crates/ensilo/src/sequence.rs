@@ -79,8 +79,9 @@ use crate::{Error, Result, Silo};
 /// - Numbers are given in order: of two calls one after the other, on whichever threads, the second gets the later number.
 /// - Numbers have gaps. A transaction that is undone, or run again after a conflict, does not give back what it got, so that
 ///   nobody waits for its end. After a crash up to a [block](SequenceOptions::block_len) of them is left out; after
-///   [`Database::close`](crate::generic::Database::close), or the drop of the last handle, none is, unless the sequence is in use at that moment or there is no memory. Where there must be no
-///   gap, count in a row: see [queues and counters](crate::guide::queues_and_counters).
+///   [`Database::close`](crate::generic::Database::close), or the drop of the last handle, none is, unless the sequence is in
+///   use at that moment or there is no memory. Where there must be no gap, count in a row: see
+///   [queues and counters](crate::guide::queues_and_counters).
 ///
 /// All threads share one sequence: a call takes a lock for a few nanoseconds, and one call of a block a short transaction.
 /// Where that is too much, or numbers need not be small and in order, [row ids](crate::RowId) are free of it.

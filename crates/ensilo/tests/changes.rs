@@ -501,6 +501,30 @@ fn follow<E: Engine>(db: &Database<E>, changes: &mut Changes<E>, copy: &mut Copy
     emptied
 }
 
+fn rows_are_given_as_long_as_it_is_not_stored_that_their_table_is_truncated<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let mut changes = db.changes().begin_now().unwrap();
+    (0..10).for_each(|id| put(&db, &accounts, id, 1));
+    let member = db.group_member().unwrap();
+    member.hold();
+    thread::scope(|scope| {
+        let truncation = scope.spawn(|| db.truncate_table("account"));
+        while !member.has_waiting() {
+            thread::yield_now();
+        }
+        let mut given = 0;
+        while let Some(batch) = changes.try_next().unwrap() {
+            given += batch.changes().iter().filter(|change| change.table() == "account").count();
+        }
+        assert_eq!(given, 10);
+        member.release(member.end_epoch());
+        truncation.join().unwrap().unwrap();
+    });
+    let emptied = changes.try_next().unwrap().unwrap();
+    assert!(emptied.changes().iter().all(|change| change.empties_table()) && emptied.changes().len() == 1);
+}
+
 fn a_copy_follows_truncations_that_others_make<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, _) = open_with::<E>(&disk, options(64 << 20));
@@ -665,6 +689,7 @@ over_every_engine! {
     changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
     a_truncated_table_is_emptied_for_consumers_wherever_they_are,
     a_copy_follows_truncations_that_others_make,
+    rows_are_given_as_long_as_it_is_not_stored_that_their_table_is_truncated,
     who_has_read_everything_goes_on_behind_files_that_have_gone,
     a_position_of_an_opening_that_stored_nothing_is_good_behind_its_crash
 }

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     an_instance_that_dies_after_terms_have_begun_comes_back();
     instances_that_are_being_closed_are_waited_for();
     what_a_copy_of_all_has_does_not_replace_an_instance_that_was_killed();
+    an_older_copy_is_not_started_in_a_running_cluster();
     what_is_in_doubt_is_shown_and_can_be_decided();
     for unit in CommitUnit::all() {
         a_stopped_instance_holds_up_nobody_for_long(unit);
@@ -166,6 +167,26 @@ fn what_a_copy_of_all_has_does_not_replace_an_instance_that_was_killed() {
             assert_eq!(sum(&open(place).unwrap()), 8000 * INSTANCES as i64);
         }
     }
+}
+
+/// An instance dies, and older files stand in its place when it is started again.
+fn an_older_copy_is_not_started_in_a_running_cluster() {
+    let directory = tempfile::tempdir().unwrap();
+    let (here, copy) = (directory.path().join("here"), directory.path().join("copy"));
+    let open = |place: &Path| options(INSTANCES).directory(place).processes(this_program).open::<Bank>();
+    let islands = open(&here).unwrap();
+    islands.backup(&copy).unwrap();
+    assert!(matches!(islands.transact(2, &transfer(0, (1, 1), 5, None)), Outcome::Committed { .. }));
+    let [own, kept, of_copy] = [here.join("instance-1"), here.join("kept"), copy.join("instance-1")];
+    std::fs::rename(&own, &kept).unwrap();
+    std::fs::rename(&of_copy, &own).unwrap();
+    signal(&islands, 1, "-KILL");
+    let outcome = islands.try_transact(1, &transfer(0, (1, 1), 1, None));
+    assert!(!matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
+    drop(islands);
+    std::fs::rename(&own, &of_copy).unwrap();
+    std::fs::rename(&kept, &own).unwrap();
+    assert_eq!(sum(&open(&here).unwrap()), 8000 * INSTANCES as i64);
 }
 
 /// Its rows are gone: it is not started again, and nobody waits for it for ever.

@@ -27,6 +27,7 @@ use ensilo_log::{
 };
 use ensilo_sync::sync;
 
+use super::checkpoint::Checkpoint;
 use super::condition::{Condition, EventHook};
 use super::kept_room::KeptRoom;
 use super::next_recovery::{NextRecovery, RecoveryForecast};
@@ -91,39 +92,6 @@ struct Counters {
     bytes_written: AtomicU64,
     last_bytes: AtomicU64,
     last_milliseconds: AtomicU64,
-}
-
-/// A checkpoint that was made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Checkpoint {
-    /// Its number.
-    pub id: u64,
-    /// Rows that changed in this epoch or later are left to the log.
-    pub begin_epoch: u64,
-    /// The bytes of its files.
-    pub bytes: u64,
-    /// Its rows.
-    pub rows: u64,
-    /// Files that were not needed any more because of it and are gone: those of the checkpoint before, and of
-    /// the log.
-    pub files_removed: u64,
-    /// How long it took.
-    pub duration: Duration,
-}
-
-impl Checkpoint {
-    fn new(installed: &InstalledCheckpoint, duration: Duration) -> Self {
-        let entry = &installed.entry;
-        Checkpoint {
-            id: entry.id,
-            begin_epoch: entry.begin_epoch.get(),
-            bytes: entry.parts.iter().map(|part| part.bytes).sum(),
-            rows: entry.records(),
-            files_removed: installed.removed.len() as u64,
-            duration,
-        }
-    }
 }
 
 impl Checkpointer {

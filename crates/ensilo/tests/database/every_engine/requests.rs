@@ -37,6 +37,29 @@ fn a_conflict_is_retried_and_the_hook_hears_of_it() {
     assert_eq!(db.statistics().unwrap().aborts_of(CONFLICT), 3);
 }
 
+#[test]
+fn a_number_that_a_closure_keeps_from_an_attempt_that_was_undone_is_waited_for() {
+    let (db, accounts) = with_accounts(2);
+    let numbers = db.sequence::<u32>("ticket").unwrap();
+    let write =
+        || db.request().transact_with_epoch(|tx| accounts.update(tx, 1, |row: &mut Visits| row.visits += 1));
+    let (before, mut kept) = (write().unwrap().1, None);
+    while db.statistics().unwrap().epochs.global_epoch <= before {
+        thread::yield_now();
+    }
+    let answered = db.request().transact_with_epoch(|tx| {
+        if kept.is_none() {
+            kept = Some(numbers.next(tx)?);
+            interfere(&db, &accounts, tx)?;
+            accounts.update(tx, 0, |row: &mut Visits| row.visits += 10)?;
+        }
+        Ok(kept)
+    });
+    let (number, epoch) = answered.unwrap();
+    assert_eq!(number, Some(1));
+    assert!(epoch > before, "{epoch}: it was reserved after {before}");
+}
+
 /// A writer changes the rows all the time that a request reads, which writes one that nobody else reads. Where transactions lock what they read, it is
 /// run again until the writer that it has met, if that is the older one, has come to run and has ended: how often that is, the system's scheduler decides.
 #[test]

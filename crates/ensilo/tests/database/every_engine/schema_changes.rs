@@ -203,6 +203,18 @@ impl Both {
     }
 }
 
+/// Commits again and again beside a change of the table, which refuses its handles at times.
+pub(super) fn visit_beside_a_change(db: &Database, accounts: &Table<Account>) {
+    let mut committed = 0;
+    while committed < 200 {
+        match db.transact(|tx| accounts.update(tx, 2, |columns: &mut Visits| columns.visits += 1)) {
+            Ok(()) => committed += 1,
+            Err(Error::TableChanged(_)) => thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 #[test]
 fn rows_of_before_a_change_are_rows_of_the_changed_table() {
     let mut both = Both::changed(60);
@@ -439,14 +451,7 @@ fn a_table_is_used_while_its_change_waits_for_a_long_transaction() {
         let change = scope
             .spawn(|| db.change_table("account", &SchemaChange::new().add("level", ColumnType::U16, 3u16)));
         // Most of the time it is open to others: however long the transaction takes, they get on.
-        let mut committed = 0;
-        while committed < 200 {
-            match db.transact(|tx| accounts.update(tx, 2, |columns: &mut Visits| columns.visits += 1)) {
-                Ok(()) => committed += 1,
-                Err(Error::TableChanged(_)) => thread::yield_now(),
-                Err(error) => panic!("{error}"),
-            }
-        }
+        visit_beside_a_change(&db, &accounts);
         assert!(!change.is_finished());
         session.commit().unwrap();
         change.join().unwrap().unwrap();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ensilo::variants::Failpoint;
 use ensilo::{Columns, Error, Options, Order, Row, RowId, Value, generic};
 
+use super::schema_changes::visit_beside_a_change;
 use super::{
     Account, Database, Event, HookedEngine, Table, Visits, account, in_memory, queues::check_index, quick,
     with_accounts,
@@ -122,14 +123,7 @@ fn a_table_is_used_while_its_truncation_waits_for_a_transaction_that_keeps_all_i
     accounts.update(&mut session, 1, |columns: &mut Visits| columns.visits = 5).unwrap();
     thread::scope(|scope| {
         let truncation = scope.spawn(|| db.truncate_table("account"));
-        let mut committed = 0;
-        while committed < 200 {
-            match db.transact(|tx| accounts.update(tx, 2, |columns: &mut Visits| columns.visits += 1)) {
-                Ok(()) => committed += 1,
-                Err(Error::TableChanged(_)) => thread::yield_now(),
-                Err(error) => panic!("{error}"),
-            }
-        }
+        visit_beside_a_change(&db, &accounts);
         assert!(!truncation.is_finished());
         // It commits with what it has written, before the rows go.
         session.commit().unwrap();

@@ -107,6 +107,17 @@ pub(super) fn wait_until_files_are_made(disk: &SimulatedDisk) {
     }
 }
 
+/// The n-th write or sync fails, or none does. Then the power does, and what was not synced may be lost.
+pub(super) fn one_of_the_next_fails(life: u64) -> Faults {
+    let number = life / 3 % 10;
+    Faults {
+        seed: life,
+        write_error_at: (life % 3 == 0).then_some(number),
+        sync_error_at: (life % 3 == 1).then_some(number),
+        ..Default::default()
+    }
+}
+
 #[test]
 fn a_power_failure_leaves_a_table_as_before_or_changed() {
     let (mut as_before, mut changed, mut failed) = (0, 0, 0);
@@ -117,14 +128,7 @@ fn a_power_failure_leaves_a_table_as_before_or_changed() {
             db.checkpoint().unwrap();
         }
         wait_until_files_are_made(&disk);
-        // The n-th write or sync fails, or none does. Then the power does, and what was not synced may be lost.
-        let number = life / 3 % 10;
-        disk.set_faults(Faults {
-            seed: life,
-            write_error_at: (life % 3 == 0).then_some(number),
-            sync_error_at: (life % 3 == 1).then_some(number),
-            ..Default::default()
-        });
+        disk.set_faults(one_of_the_next_fails(life));
         let outcome = db.change_table("account", &to_members()[0]);
         let wrote = outcome.is_ok()
             && db

@@ -1,9 +1,8 @@
 //! Truncating tables in a directory: what is there after an opening, and after power failures at any write.
 
 use ensilo::Error;
-use ensilo_test_disk::Faults;
 
-use super::schema_changes::wait_until_files_are_made;
+use super::schema_changes::{one_of_the_next_fails, wait_until_files_are_made};
 use super::*;
 
 fn check_indexes(db: &Database) {
@@ -59,14 +58,7 @@ fn a_power_failure_leaves_all_rows_or_none() {
             db.checkpoint().unwrap();
         }
         wait_until_files_are_made(&disk);
-        // The n-th write or sync fails, or none does. Then the power does, and what was not synced may be lost.
-        let number = life / 3 % 10;
-        disk.set_faults(Faults {
-            seed: life,
-            write_error_at: (life % 3 == 0).then_some(number),
-            sync_error_at: (life % 3 == 1).then_some(number),
-            ..Default::default()
-        });
+        disk.set_faults(one_of_the_next_fails(life));
         let outcome = db.truncate_table("account");
         let wrote = db.transact(|tx| db.open_table::<Account>()?.insert(tx, &account(7))).is_ok();
         if let Err(error) = &outcome {
