@@ -16,8 +16,8 @@ use ensilo_engine::TRANSACTION_LIMITS;
 use ensilo_log::{LogError, OpenError};
 
 use crate::changes::MissedChanges;
-pub(crate) use abort::MemoryShortage;
 pub use abort::{Abort, AbortReason};
+pub(crate) use abort::{Conflict, MemoryShortage};
 pub use details::{
     BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UnknownValue, UserError, WrongType,
 };

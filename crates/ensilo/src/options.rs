@@ -266,11 +266,13 @@ impl Options {
     /// [`DurabilityStatistics::next_recovery`](crate::DurabilityStatistics::next_recovery) says how long it would take now. That holds where the log
     /// grows evenly: one that grows faster while a checkpoint is made, which takes up to a minute, takes longer.
     ///
-    /// How fast rows come back is measured at each opening that finds at least 16 MiB of checkpoint or of log, and reads them before it answers. Before that, 100 MB/s are
-    /// assumed for each of [`Options::recovery_threads`], up to 16, which is less than what most machines do. Where the rows alone take so long that hardly any
-    /// time is left for the log, it still grows by half of what a checkpoint takes, and by 64 MiB at least, before one is made: a database
-    /// does not write checkpoints alone, and a recovery takes as much longer. [`Options::answer_while_loading`] opens such a database
-    /// sooner. [`Options::checkpoint_log_bytes`] and [`Options::checkpoint_interval`] let checkpoints come more often.
+    /// How fast rows come back is measured at each opening that finds at least 16 MiB of checkpoint or of log, and reads them before it
+    /// answers. Before that, 100 MB/s are assumed for each of [`Options::recovery_threads`], up to 16, which is less than what most machines
+    /// do. After a reboot, when no file is in the system's cache, an opening takes longer.
+    ///
+    /// The log grows by 64 MiB in any case before a checkpoint is made, and by half of what that takes: a database does not write checkpoints
+    /// alone. So a target of a fraction of a second is not kept, and neither is one that the rows alone take most of.
+    /// [`Options::answer_while_loading`] opens such a database sooner. [`Options::checkpoint_log_bytes`] and [`Options::checkpoint_interval`] let checkpoints come more often.
     pub fn recovery_time_target(mut self, target: Duration) -> Self {
         self.durable.checkpoint.recovery_time_target = target;
         self
@@ -410,9 +412,10 @@ impl Options {
         self
     }
 
-    /// Calls `hook` after each request that took at least `duration_min`, or was run at least `attempts_min` times, with
-    /// its label, how it ended, and the table and key of its last conflict. With the feature `tracing` it is an event as well. Requests are
-    /// those of [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, and jobs; statements of a
+    /// Calls `hook` after each request that took at least `duration_min`, without the wait until it is stored, or was run at least
+    /// `attempts_min` times; `Duration::MAX` and `u32::MAX` are never reached. The hook gets its label, how it ended, and the table and key
+    /// of its last conflict. With the feature `tracing` it is an event as well. Requests are those of
+    /// [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, and jobs; statements of a
     /// [`Session`](crate::Session)'s open transaction are not watched. By default nothing is, and no clock is read.
     ///
     /// The hook runs on the thread of the request, which goes on afterwards; so it must be quick, and should not use this database: its

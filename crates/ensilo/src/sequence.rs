@@ -50,8 +50,8 @@ use crate::{Error, Result, Silo};
 /// use ensilo::{Database, Row, Sequence};
 ///
 /// #[derive(Row)]
-/// #[row(table = "invoice")]
-/// struct Invoice {
+/// #[row(table = "ticket")]
+/// struct Ticket {
 ///     #[row(key)]
 ///     number: u32,
 ///     customer: u32,
@@ -59,15 +59,15 @@ use crate::{Error, Result, Silo};
 ///
 /// # fn main() -> ensilo::Result<()> {
 /// let db = Database::in_memory()?;
-/// let invoices = db.table::<Invoice>()?;
-/// let numbers: Sequence<u32> = db.sequence("invoice")?;
-/// let bill = |customer| {
+/// let tickets = db.table::<Ticket>()?;
+/// let numbers: Sequence<u32> = db.sequence("ticket")?;
+/// let sell = |customer| {
 ///     db.transact(|tx| {
 ///         let number = numbers.next(tx)?;
-///         invoices.insert(tx, &Invoice { number, customer })
+///         tickets.insert(tx, &Ticket { number, customer })
 ///     })
 /// };
-/// assert_eq!((bill(7)?, bill(9)?), (1, 2));
+/// assert_eq!((sell(7)?, sell(9)?), (1, 2));
 /// # Ok(()) }
 /// ```
 ///

@@ -10,6 +10,7 @@ use ensilo_engine::Engine;
 use ensilo_log::{call_foreign, is_in_foreign_code};
 
 use crate::attempt::RetryPolicy;
+use crate::error::Conflict;
 use crate::outcome::{Outcome, Undone};
 use crate::shared::DatabaseShared;
 use crate::trace;
@@ -40,7 +41,7 @@ impl fmt::Display for SlowRequest {
         write!(f, "{label} {end} after {duration:.1?} and {attempts} ")?;
         f.write_str(if *attempts == 1 { "attempt" } else { "attempts" })?;
         match last_abort {
-            Some(abort) => write!(f, "; last conflict: {abort}"),
+            Some(abort) => write!(f, "; last conflict: {}", Conflict(abort)),
             None => Ok(()),
         }
     }

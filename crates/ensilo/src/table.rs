@@ -57,7 +57,8 @@ use crate::{Arrivals, Result};
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory),
 /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge),
 /// [`Error::UnknownTable`](crate::Error::UnknownTable) when the table was dropped or belongs to another
-/// database than the transaction, and, for keys with text or bytes,
+/// database than the transaction, [`Error::TableChanged`](crate::Error::TableChanged) when its columns were changed, or it was truncated, since the
+/// handle was made (open it again), and, for keys with text or bytes,
 /// [`Error::KeyTooLong`](crate::Error::KeyTooLong); when it reads a row,
 /// [`Error::UnknownValue`](crate::Error::UnknownValue).
 pub struct Table<T: Row, E: Engine = Silo> {

@@ -12,6 +12,7 @@ use ensilo_log::call_foreign;
 use tracing::{debug, error, info, warn};
 
 use crate::durable::{Backup, Checkpoint, Event, RecoveryStatistics};
+use crate::error::Conflict;
 use crate::slow_request::SlowRequest;
 
 /// Something has happened outside of requests.
@@ -33,7 +34,7 @@ pub(crate) fn slow_request(request: &SlowRequest) {
             attempts = request.attempts,
             has_committed = request.has_committed,
             table = request.last_abort.as_ref().and_then(|abort| abort.table()),
-            last_conflict = request.last_abort.as_ref().map(tracing::field::display),
+            last_conflict = request.last_abort.as_ref().map(|abort| tracing::field::display(Conflict(abort))),
             "slow request"
         );
     });

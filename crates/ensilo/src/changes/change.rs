@@ -182,11 +182,11 @@ impl Change {
         Some(values)
     }
 
-    /// Returns the change as one of a row of `T`; `None` if it is one of another table.
+    /// Returns the change as one of a row of `T`; `None` if it is one of another table, or of one of the same name before it was dropped or truncated.
     ///
     /// # Errors
-    /// [`Error::TableChanged`] when the table's columns were changed, or it was truncated, since the handle to it was made: a handle that is made
-    /// now takes the change; [`Error::UnknownValue`].
+    /// [`Error::TableChanged`] when the table's columns were changed, or it was truncated, since the handle to it was made, and the change
+    /// was read: a handle that is made now takes the change; [`Error::UnknownValue`].
     ///
     /// # Panics
     /// When the stored key does not fit its table, as for all reads of rows.

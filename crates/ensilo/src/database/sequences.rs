@@ -57,7 +57,7 @@ impl<E: Engine> Database<E> {
             None => self.make_sequence::<N>(name, &options)?,
         };
         if core.definition != definition {
-            let text = format!("{name} was made with other options: {:?}", core.definition);
+            let text = format!("{name} was made with {}", core.definition.difference_from(&definition));
             return Err(Error::InvalidSequence(Name::new(text)));
         }
         Sequence::new(&self.shared, core)

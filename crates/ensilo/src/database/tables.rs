@@ -308,8 +308,11 @@ impl<E: Engine> Database<E> {
     /// # What happens to the others
     /// The call waits until all transactions that are under way have ended, of any table: those of sessions, and prepared ones. So each
     /// transaction uses the table as it was before, and commits or is undone as ever, or it begins later. The table is used as before
-    /// meanwhile; where it takes long, it is refused for a second at a time. Handles to the table of before, and to its indexes, answer
-    /// [`Error::TableChanged`] afterwards, and those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
+    /// meanwhile; where a transaction takes long,
+    /// statements on the table are refused with [`Error::TableChanged`] for up to a second at a time, and let in again. A session that keeps a transaction
+    /// open keeps this call waiting; [`EpochStatistics::oldest_pin`](crate::EpochStatistics::oldest_pin) shows that there is one. Handles to the table of before, and to its indexes, answer
+    /// [`Error::TableChanged`] afterwards, which no retry heals: they are opened again, or each time within the closure that uses them,
+    /// which takes a fraction of a microsecond. Those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
     /// table.
     ///
     /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and leave out up to a block of them; row ids go on as well.

@@ -91,19 +91,30 @@ impl Abort {
     }
 }
 
-impl fmt::Display for Abort {
+/// The reason and the place of an abort, without what can be done.
+pub(crate) struct Conflict<'a>(pub(crate) &'a Abort);
+
+impl fmt::Display for Conflict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "transaction aborted: {}", self.reason())?;
-        if let Some(table) = self.table() {
+        let Conflict(abort) = self;
+        write!(f, "{}", abort.reason())?;
+        if let Some(table) = abort.table() {
             write!(f, " in {table}")?;
         }
-        if !self.key().is_empty() {
-            let keys = self.0.store.as_ref().and_then(|store| store.keys.as_ref());
-            match keys {
-                Some(keys) => write!(f, " at {}", keys.show(self.key()))?,
-                None => write!(f, " at key {}", hexadecimal(self.key()))?,
-            }
+        if abort.key().is_empty() {
+            return Ok(());
         }
+        let keys = abort.0.store.as_ref().and_then(|store| store.keys.as_ref());
+        match keys {
+            Some(keys) => write!(f, " at {}", keys.show(abort.key())),
+            None => write!(f, " at key {}", hexadecimal(abort.key())),
+        }
+    }
+}
+
+impl fmt::Display for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transaction aborted: {}", Conflict(self))?;
         let MemoryShortage { limit_bytes, eviction_failure } = &self.0.shortage;
         if let Some(limit) = limit_bytes {
             write!(f, ", with a memory limit of {limit} bytes")?;

@@ -21,6 +21,21 @@ pub(crate) struct Run {
 }
 
 impl Definition {
+    /// Returns the options in which this differs from another one, with their values here.
+    pub(crate) fn difference_from(&self, other: &Self) -> String {
+        let options = [
+            (self.start != other.start, format!("start {}", self.start)),
+            (self.increment != other.increment, format!("increment {}", self.increment)),
+            (self.min != other.min, format!("min {}", self.min)),
+            (self.max != other.max, format!("max {}", self.max)),
+            (self.cycles != other.cycles, if self.cycles { "cycle" } else { "no cycle" }.to_owned()),
+            (self.block_len != other.block_len, format!("block_len {}", self.block_len)),
+        ];
+        let differing: Vec<String> =
+            options.into_iter().filter_map(|(differs, option)| differs.then_some(option)).collect();
+        differing.join(", ")
+    }
+
     /// Returns the number behind `last`, the first one if none was given yet; `None` at the end.
     pub(super) fn behind(&self, last: Option<i128>) -> Option<i128> {
         let Some(last) = last else { return Some(self.start) };

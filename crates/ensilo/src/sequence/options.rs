@@ -16,8 +16,8 @@ const BLOCK_LEN: u32 = 32;
 ///
 /// # fn main() -> ensilo::Result<()> {
 /// let db = Database::in_memory()?;
-/// let invoices: Sequence<u32> = db.sequence_with("invoice", SequenceOptions::new().start(1000).increment(10))?;
-/// assert_eq!(db.transact(|tx| Ok((invoices.next(tx)?, invoices.next(tx)?)))?, (1000, 1010));
+/// let tickets: Sequence<u32> = db.sequence_with("ticket", SequenceOptions::new().start(1000).increment(10))?;
+/// assert_eq!(db.transact(|tx| Ok((tickets.next(tx)?, tickets.next(tx)?)))?, (1000, 1010));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl SequenceOptions {
     }
 
     /// Sets how many numbers are reserved at once, 32 by default and 1 at least. A reservation is a short transaction on a row of the system's. At most so
-    /// many numbers are left out after a crash. Besides, [`Sequence::advance_past`](crate::generic::Sequence::advance_past) takes numbers that are
+    /// many numbers are left out after a crash, beside those that were given and not used. Besides, [`Sequence::advance_past`](crate::generic::Sequence::advance_past) takes numbers that are
     /// reserved where it can.
     pub fn block_len(mut self, block_len: u32) -> Self {
         self.block_len = block_len;

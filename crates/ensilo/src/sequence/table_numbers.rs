@@ -58,7 +58,7 @@ impl<E: Engine> DatabaseShared<E> {
             return Ok(());
         }
         let key = SequenceKey::of_table(table.store.id().0);
-        if let Some(sequence) = self.find_sequence(&key, &table.name)? {
+        if let Some(sequence) = self.find_sequence(&key, &name_of(table))? {
             self.set_numbers(table, sequence);
         }
         Ok(())
@@ -84,7 +84,7 @@ impl<E: Engine> DatabaseShared<E> {
         // The table is not dropped meanwhile.
         let _changes = self.catalog.change();
         table.check_exists()?;
-        let sequence = self.make_sequence(&key, &table.name, &definition, largest)?;
+        let sequence = self.make_sequence(&key, &name_of(table), &definition, largest)?;
         self.set_numbers(table, sequence);
         Ok(())
     }
@@ -141,6 +141,11 @@ pub(crate) fn insert_under_next<E: Engine, K>(
             inserted => return inserted.map(|()| decoded),
         }
     }
+}
+
+/// Returns what messages call the sequence of a table.
+fn name_of<S>(table: &TableCore<S>) -> Arc<str> {
+    format!("for the keys of {}", table.name).into()
 }
 
 /// Returns which numbers the primary key of a table may be; `None` if it is not one ascending integer of up to 64 bits.

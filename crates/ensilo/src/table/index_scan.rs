@@ -42,7 +42,8 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
         IndexScan::new(self, Bounds::range(&range).of_prefixes())
     }
 
-    /// Returns a scan of the rows with indexed columns that begin with these: `(a,)`, `(a, b)`, and so on.
+    /// Returns a scan of the rows with indexed columns that begin with these, each as a whole: `(a,)`, `(a, b)`, and so on. Texts that
+    /// begin with "A" are a range: `"A".."B"`.
     #[inline]
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> IndexScan<'_, T, K, T, E> {
         let mut bytes = KeyBuf::new();
@@ -60,7 +61,7 @@ impl<T: Row, K: Key, E: Engine> Index<T, K, E> {
     }
 
     /// Returns the first row with these indexed columns, or `None`. If the index is unique, that is the only
-    /// one.
+    /// one. Its primary key comes with it by `equal(key).first(tx)`.
     ///
     /// # Errors
     /// As [`IndexScan::for_each`].

@@ -57,8 +57,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         self.scan_within(Bounds::range(&range))
     }
 
-    /// Returns a scan of the rows with primary keys that begin with these columns: `(a,)`, `(a, b)`, and so
-    /// on.
+    /// Returns a scan of the rows with primary keys that begin with these columns, each as a whole: `(a,)`, `(a, b)`, and so
+    /// on. Texts that begin with "A" are a range: `"A".."B"`.
     #[inline]
     pub fn prefix(&self, prefix: impl KeyPrefix<T::Key>) -> Scan<'_, T, T, E> {
         let mut bytes = KeyBuf::new();

@@ -10,7 +10,7 @@ use std::fmt;
 ///   rise from one opening to the next.
 /// - Where one client alone inserts, by threads, jobs or sessions in turn, they are consecutive, from 1 on in a database in memory. Threads and sessions that insert at the same
 ///   time take blocks of ids, at first of 32 and later of up to 4096: each sees consecutive ids in its block, and then a gap.
-/// - Each opening of a database on disk begins with ids that are larger than all before it, by 65536 or by many times that.
+/// - The first id of a database on disk is a large one. Each opening begins with ids that are larger than all before it, by 65536 or by many times that.
 ///
 /// Nothing else follows from ids: rows that were inserted later by others may have smaller ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -48,7 +48,7 @@ fn a_request_that_is_run_often_is_reported_with_what_stands_in_its_way() {
     assert_eq!((abort.reason(), abort.table()), (CONFLICT, Some("account")));
     let text = report.to_string();
     assert!(text.starts_with("visit has committed after "), "{text}");
-    assert!(text.contains(" and 3 attempts; last conflict: transaction aborted: "), "{text}");
+    assert!(text.contains(" and 3 attempts; last conflict: "), "{text}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub(super) fn one_of_the_next_fails(life: u64) -> Faults {
     let number = life / 3 % 10;
     Faults {
         seed: life,
-        write_error_at: (life % 3 == 0).then_some(number),
+        write_error_at: life.is_multiple_of(3).then_some(number),
         sync_error_at: (life % 3 == 1).then_some(number),
         ..Default::default()
     }
