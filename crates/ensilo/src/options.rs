@@ -131,7 +131,7 @@ impl Options {
     /// - *Large rows*: an eighth of the limit, and the eighth beside it, are for rows of more than 32 KiB and for the arrays
     ///   that lead to rows, so that small rows cannot take all.
     /// - *Transactions* keep what they read in memory until they end, with up to 100 bytes beside each row. One that reads
-    ///   more than fits ends with [`Error::OutOfMemory`]. While one stays open, rows that were used since it began do not leave, and writers beside
+    ///   more than fits ends with [`Error::OutOfMemory`](crate::Error::OutOfMemory). While one stays open, rows that were used since it began do not leave, and writers beside
     ///   it may find no memory.
     /// - *Snapshots* ([`Database::read_stale`](crate::Database::read_stale)) leave rows where they are, and beside them rows leave that were not
     ///   changed since they began. They remember nothing of what they read, but 40 bytes of each row that is found for later, as by
@@ -173,7 +173,7 @@ impl Options {
 
     /// Opens the database in a directory for reading only. Nothing in the directory changes: neither room on the disk nor a right to write is needed,
     /// and the options for log and checkpoints have no effect. Requests that read, and snapshots, work as usual, and what they read counts as stored.
-    /// A transaction that has written ends with [`Error::ReadOnly`] when it commits, and so does every change of tables and indexes,
+    /// A transaction that has written ends with [`Error::ReadOnly`](crate::Error::ReadOnly) when it commits, and so does every change of tables and indexes,
     /// [`Database::checkpoint`](crate::Database::checkpoint) and [`Database::backup`](crate::Database::backup).
     ///
     /// A database may be open for reading in several processes at once, but not while one has it open for
@@ -366,9 +366,9 @@ impl Options {
     /// Three things differ. Under a memory limit [`Database::read_stale`](crate::Database::read_stale) may find no memory
     /// for rows that are loaded for it. A transaction may be undone because a row next to what it has read was loaded
     /// meanwhile; a request tries it again, and one in a [`Session`](crate::Session) sees
-    /// [`Error::Aborted`]. And damage of the checkpoint, which stops an ordinary opening, may be found when a
+    /// [`Error::Aborted`](crate::Error::Aborted). And damage of the checkpoint, which stops an ordinary opening, may be found when a
     /// block is loaded: the request that needs it, and every write to its table from then on, get
-    /// [`Error::LoadFailed`]. Until the loading is over, [`Statistics::tables`](crate::Statistics::tables) count the
+    /// [`Error::LoadFailed`](crate::Error::LoadFailed). Until the loading is over, [`Statistics::tables`](crate::Statistics::tables) count the
     /// rows that are loaded, and show indexes of tables that are not loaded as being built.
     ///
     /// ```no_run

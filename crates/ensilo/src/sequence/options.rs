@@ -82,8 +82,8 @@ impl SequenceOptions {
     }
 
     /// Sets how many numbers are reserved at once, 32 by default and 1 at least. A reservation is a short transaction on a row of the system's. At most so
-    /// many numbers are left out after a crash, beside those that were given and not used. Besides, [`Sequence::advance_past`](crate::generic::Sequence::advance_past) takes numbers that are
-    /// reserved where it can.
+    /// many numbers are left out after a crash, beside those that were given and not used. Besides,
+    /// [`Sequence::advance_past`](crate::generic::Sequence::advance_past) takes numbers that are reserved where it can.
     pub fn block_len(mut self, block_len: u32) -> Self {
         self.block_len = block_len;
         self
