@@ -98,10 +98,17 @@ impl ColumnsInput {
                 !<#of as #p::HasColumn<{ COLUMNS[#position] }>>::differs_from_key(key, &self.#field)
             }
         });
+        let are_summable = self.fields.iter().enumerate().map(|(position, Part { ty, .. })| {
+            quote! {
+                <#ty as #p::ColumnValue>::IS_SUMMABLE
+                    && !<#of as #p::Row>::DESCRIPTION.columns[COLUMNS[#position]].in_key
+            }
+        });
         quote! {
             impl #p::Columns<#of> for #ident {
                 type Patch = [#p::WordPatch; WINDOW.len()];
                 const PATCHABLE: bool = PATCHABLE;
+                const ARE_SUMMABLE: bool = true #(&& #are_summable)*;
                 const COLUMNS: &'static [usize] = &COLUMNS;
 
                 #decode

@@ -43,6 +43,8 @@ pub enum AbortReason {
     PreparedRead,
     /// A row that had left memory cannot be read back from the disk.
     RowUnreadable,
+    /// A number that was added to without a look at it has no room for the sum: the next attempt reads it first.
+    SumOutOfRange,
 }
 
 /// What bounds a transaction, in words.
@@ -66,6 +68,7 @@ impl AbortReason {
         AbortReason::PreparedLock,
         AbortReason::PreparedRead,
         AbortReason::RowUnreadable,
+        AbortReason::SumOutOfRange,
     ];
 
     /// Returns whether the same transaction may succeed when it is run again.
@@ -101,6 +104,7 @@ impl AbortReason {
             AbortReason::PreparedLock => "prepared lock",
             AbortReason::PreparedRead => "prepared read",
             AbortReason::RowUnreadable => "row unreadable",
+            AbortReason::SumOutOfRange => "sum out of range",
         }
     }
 

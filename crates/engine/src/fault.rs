@@ -30,4 +30,6 @@ pub enum Fault {
     SkipRangeLocks,
     /// A row that leaves a unique index takes out the entry under its key, also that of another row.
     RemoveEntriesOfOthers,
+    /// What is added to a number is added to it as it was when the statement was made.
+    EarlyAddition,
 }

@@ -36,7 +36,8 @@
 //!    the layers above call [`Write::check`] before they report it.
 //!
 //! Everything else has a default, and a constant that says whether the engine has it: [snapshots](Engine::SNAPSHOTS),
-//! a [log](Engine::LOGS) with checkpoints and replay, [two-phase commit](Engine::TWO_PHASE_COMMIT). An engine without
+//! a [log](Engine::LOGS) with checkpoints and replay, [two-phase commit](Engine::TWO_PHASE_COMMIT),
+//! [additions without a read](Write::ADDS). An engine without
 //! names [`NoReplay`] and [`NeverPrepared`], and its snapshots are a type that is never made. The methods on garbage
 //! and memory ([`Engine::collect_orphaned`] and those after it, [`Session::collect`] and those after it) are called
 //! by a thread of the database; an engine that frees all of its garbage in [`Session::begin`] needs none of them.
@@ -83,6 +84,7 @@
 //!   [`Engine::derive`]; [`Recovered::deleted`] says which of them must not.
 
 mod abort;
+mod addition;
 mod cold_counters;
 mod cold_place;
 mod committed;
@@ -107,6 +109,7 @@ mod transaction;
 mod transaction_number;
 
 pub use abort::{Abort, AbortReason, TRANSACTION_LIMITS};
+pub use addition::Addition;
 pub use cold_counters::ColdCounters;
 pub use cold_place::ColdPlace;
 pub use committed::Committed;

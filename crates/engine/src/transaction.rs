@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use ensilo_epoch::Epoch;
 
 use crate::abort::Abort;
+use crate::addition::Addition;
 use crate::committed::Committed;
 use crate::fault::Fault;
 use crate::key_range::KeyBounds;
@@ -155,6 +156,9 @@ pub trait Write: Read + Sized {
     /// on a row writes it.
     const IS_SERIALIZABLE: bool = true;
 
+    /// Whether a transaction can [add](Write::add) to numbers of a row that it has not read.
+    const ADDS: bool = false;
+
     /// The transaction once it is prepared; [`NeverPrepared`](crate::NeverPrepared) in an engine without
     /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT).
     type Prepared: Prepared;
@@ -178,6 +182,31 @@ pub trait Write: Read + Sized {
     /// # Panics
     /// When a word lies outside the row, another transaction has found the record, or this one has deleted it.
     fn patch(&mut self, found: Self::Found, words: &[(u32, u64)]) -> Result<(), Abort>;
+
+    /// Adds to numbers of the row under `key`, at the commit and to what they are then: others may add to the row until then, and are in no
+    /// conflict with the transaction. Reads of the transaction see the sums; after one, the transaction relies on the row like any that it has
+    /// read.
+    ///
+    /// Returns `false`, and does nothing, where that does not go, so that the row has to be read and [patched](Write::patch) instead: there is no row
+    /// under the key, or one of an epoch before `since`; the transaction has changed it otherwise, or has much to add to it; it is one that others
+    /// give way to. By default it always is so.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more. Where a number has no room for the sum, that comes out at the commit, or when the
+    /// transaction reads the row: with [`AbortReason::SumOutOfRange`](crate::AbortReason::SumOutOfRange), whether or not its other reads are current.
+    ///
+    /// # Panics
+    /// When a number lies outside the row.
+    fn add(
+        &mut self,
+        store: &Self::Store,
+        key: &[u8],
+        since: Epoch,
+        additions: &[Addition],
+    ) -> Result<bool, Abort> {
+        let _ = (store, key, since, additions);
+        Ok(false)
+    }
 
     /// Replaces the whole row by `len_bytes` bytes in `row`, the last word padded with zero bytes.
     ///
@@ -262,13 +291,21 @@ pub trait Write: Read + Sized {
     }
 
     /// Checks that all that this transaction has read is still current, so that what its caller concluded from it
-    /// holds. A transaction may read what no serial history would show it, and only its commit finds out. A caller that gives up for
+    /// holds. It reads what it has [added](Write::add) to for that. A transaction may read what no serial history would show it, and only its commit finds out. A caller that gives up for
     /// a reason that lies in what was read, such as a key that exists already, checks first. Returns the epoch that has to be durable
     /// before no crash can take back what was read.
     ///
     /// # Errors
     /// [`Abort`] when something has changed: the conclusion means nothing.
     fn check(&mut self) -> Result<Epoch, Abort>;
+
+    /// Checks like [`Write::check`], for a transaction that goes on afterwards: what it has [added](Write::add) to stays unread.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn check_so_far(&mut self) -> Result<(), Abort> {
+        self.check().map(drop)
+    }
 
     /// Returns whether there may be something to commit. By default there may; an engine with
     /// [two-phase commit](crate::Engine::TWO_PHASE_COMMIT) knows.

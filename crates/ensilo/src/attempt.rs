@@ -103,6 +103,7 @@ pub(crate) fn run_on<E: Engine, R>(
         worker.raw.favor_next();
     }
     let mut watch = shared.watch(&policy, type_name_of_val(&body));
+    worker.local.adds_by_reading = false;
     let outcome = match attempt_once(worker, &mut body) {
         Ok(visible) => Ok(visible),
         Err(undone) => try_again(shared, worker, policy, on_abort, &mut body, undone, &mut watch),
@@ -167,6 +168,12 @@ impl Attempts {
         undone: Undone,
     ) -> Result<(), Box<Undone>> {
         let was_protected = mem::take(&mut self.was_protected);
+        // No retry: the next one goes another way.
+        if undone.is_unread_sum() {
+            self.made += 1;
+            worker.local.adds_by_reading = true;
+            return Ok(());
+        }
         // No retry: the shortage has its own end.
         if undone.is_out_of_memory()
             && policy.retries > 0

@@ -75,7 +75,8 @@ impl<E: Engine> Database<E> {
     /// When the transaction meets a conflict, it is undone and `body` runs again after a short random wait,
     /// at most [`Options::retries`] times. It also runs again when the memory limit has ended it and memory may
     /// have been freed since: once, and over [`ermia`](crate::ermia) in a directory, where rows leave memory,
-    /// for two seconds, and up to ten as long as some leave. So `body` must have no effects but those of the
+    /// for two seconds, and up to ten as long as some leave; and to find a number that has no room for a sum
+    /// ([`Table::add`](crate::Table::add)). So `body` must have no effects but those of the
     /// transaction. When `body` returns an error or panics, the transaction is undone; an error of its own is
     /// returned as it is, and its panic goes on, unless they come from reads that do not belong together,
     /// which is a conflict: see [`Transaction`].

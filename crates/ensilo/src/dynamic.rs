@@ -1,5 +1,6 @@
 //! Tables with rows that are known at run time only, for query languages and other programming languages.
 
+mod add;
 mod encoded;
 mod scan;
 

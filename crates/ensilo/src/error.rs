@@ -19,7 +19,8 @@ use crate::changes::MissedChanges;
 pub use abort::{Abort, AbortReason};
 pub(crate) use abort::{Conflict, MemoryShortage};
 pub use details::{
-    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, TooLong, UnknownValue, UserError, WrongType,
+    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, SumOutOfRange, TooLong, UnknownValue,
+    UserError, WrongType,
 };
 pub(crate) use key_shape::{KeyShape, NamedStore};
 
@@ -131,6 +132,9 @@ pub enum Error {
     DuplicateKey(DuplicateKey),
     /// There is no row with that primary key. Remedy: insert it.
     MissingRow(MissingRow),
+    /// A number was to be [added to](crate::Table::add), or [taken from](crate::Table::subtract), and its type does not have the sum: below 0 where it
+    /// has no sign, or too large. Remedy: a smaller amount, or a wider type; where it counts what is left of something, nothing is.
+    SumOutOfRange(SumOutOfRange),
     /// The database was closed. Remedy: open another one.
     Closed,
     /// The session has no open transaction: none was begun, or it has ended, by a commit, a rollback or an
@@ -340,6 +344,7 @@ impl fmt::Display for Error {
             Error::RowTooLarge(length) => write!(f, "row too large: {length}"),
             Error::DuplicateKey(duplicate) => duplicate.fmt(f),
             Error::MissingRow(missing) => missing.fmt(f),
+            Error::SumOutOfRange(sum) => sum.fmt(f),
             Error::Closed => f.write_str("the database is closed"),
             Error::NoTransaction => f.write_str(NO_TRANSACTION),
             Error::Cancelled => f.write_str("the transaction was cancelled"),

@@ -180,6 +180,7 @@
 
 extern crate self as ensilo;
 
+mod addition;
 mod attempt;
 mod batch;
 mod catalog;
@@ -302,8 +303,8 @@ pub use ensilo_row::{
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};
 pub use error::{
-    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch, TooLong,
-    UnknownValue, UserError, WrongType,
+    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch,
+    SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
 };
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use loading::LoadStatistics;

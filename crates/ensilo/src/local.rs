@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ensilo_engine::Engine;
+use ensilo_engine::{Addition, Engine};
 use ensilo_epoch::Epoch;
-use ensilo_row::{KeyBuf, RowBuf, RowId};
+use ensilo_row::{KeyBuf, RowBuf, RowId, WordPatch};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
@@ -27,6 +27,7 @@ impl<E: Engine> Lendable for ThreadWorker<E> {
     fn forget_use(&mut self) {
         self.local.end_use();
         self.local.control = None;
+        self.local.adds_by_reading = false;
     }
 }
 
@@ -65,6 +66,11 @@ pub(crate) struct Local<F> {
     /// Keys that are loaded in advance.
     pub(crate) prefetched: Vec<(usize, KeyBuf)>,
     pub(crate) found: Vec<Option<F>>,
+    /// What is added to numbers of a row, and the words of the row with the sums.
+    pub(crate) additions: Vec<Addition>,
+    pub(crate) sums: Vec<WordPatch>,
+    /// Whether what is added to is read first: in a session's transaction, which nobody runs again, and where an attempt has found no room for a sum.
+    pub(crate) adds_by_reading: bool,
 }
 
 /// A transaction, and what it has written: what is read at one point stays as it was read.
@@ -119,6 +125,9 @@ impl<F> Local<F> {
             keys: Vec::new(),
             prefetched: Vec::new(),
             found: Vec::new(),
+            additions: Vec::new(),
+            sums: Vec::new(),
+            adds_by_reading: false,
         }
     }
 

@@ -11,6 +11,8 @@
 //! - M2: the set of indexes is loaded after the row that is changed has joined the read set. Whoever sees a
 //!   row that a maintaining transaction has written then also sees the index that it maintained: no entry
 //!   goes stale while an index is being introduced.
+//!   An addition ([`addition`](crate::addition)) changes a row that is not in the read set: it is made to columns alone that no index has, and
+//!   none that is announced. An index is introduced once all transactions have ended that may have loaded a set from before its announcement.
 //! - M3: an entry goes only with the row that it leads to. Until an index is ready, rows may lack their
 //!   entries in it, and then the entry under a row's key in a unique index is missing or another row's, which
 //!   stays. Afterwards an entry that is missing or another's means that this transaction's reads do not

@@ -56,6 +56,11 @@ impl OlderRows {
         Some(Box::new(OlderRows { schema: Arc::clone(schema), history, since }))
     }
 
+    /// Returns the epoch since which rows are of the schema as it is.
+    pub(crate) fn since(&self) -> Epoch {
+        self.since
+    }
+
     /// Returns whether the row is of an older schema.
     #[inline]
     pub(crate) fn has(&self, row: RowRef<'_>) -> bool {

@@ -157,7 +157,8 @@ impl Options {
 
     /// Sets how often a request that met a conflict is run again before its caller gets the abort: by default
     /// 1000 times. What finds no memory is run again for as long as [`Options::memory_limit_bytes`] says, which takes
-    /// none of these times; with 0 a request is run once, whatever ends it.
+    /// none of these times; with 0 a request is run once, whatever ends it, but for a sum that has no room, which is found by another attempt
+    /// ([`Table::add`](crate::Table::add)).
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self

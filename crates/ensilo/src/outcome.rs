@@ -43,6 +43,12 @@ impl Undone {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if by_read(abort))
     }
 
+    /// Returns whether the attempt has ended because a number that it has not read has no room for a sum: the next one reads it.
+    pub(crate) fn is_unread_sum(&self) -> bool {
+        let is_sum = |abort: &Abort| abort.reason() == AbortReason::SumOutOfRange;
+        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if is_sum(abort))
+    }
+
     /// Returns whether the attempt has ended because there was no room for what it has to remember.
     pub(crate) fn is_too_large(&self) -> bool {
         self.is_own_abort && matches!(self.error, Error::OutOfMemory(_) | Error::TransactionTooLarge(_))

@@ -90,7 +90,7 @@ impl<E: Engine> RequestPlace<'_, E> {
 
 impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// Sets how often the request is run again after a conflict. With 0 it never is, not even when it finds
-    /// no memory.
+    /// no memory, but for a sum that has no room, which is found by another attempt ([`Table::add`](crate::Table::add)).
     #[inline]
     pub fn retries(mut self, retries: u32) -> Self {
         self.policy.retries = retries;

@@ -139,6 +139,7 @@ impl<E: Engine> Session<E> {
         // uses it but the transaction, which is dropped before the lease; that the lifetime says 'static is
         // known to this module only, since statements are generic over it.
         let worker: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
+        worker.local.adds_by_reading = true;
         let transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
         self.open = Some(Box::new(Open { transaction, lease, under_way }));
         Ok(())

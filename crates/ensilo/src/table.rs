@@ -1,9 +1,10 @@
 //! Tables of static rows: every method of their handles compiles to direct calls of the engine.
 //!
-//! One file a kind of statement: point reads here, `write`, `many`, `scan`, and `index` for reads through
+//! One file a kind of statement: point reads here, `write`, `add`, `many`, `scan`, and `index` for reads through
 //! secondary indexes; `found` is a row that a statement has found, to be read or changed without looking it
 //! up again.
 
+mod add;
 mod bounds;
 mod by_index;
 mod cursor;

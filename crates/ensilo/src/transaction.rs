@@ -158,7 +158,7 @@ pub(crate) mod sealed {
             statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>,
         ) -> Result<R> {
             if !Self::Raw::READS_AS_OF_BEGIN {
-                self.inner.count_statement(|raw| raw.check())?;
+                self.inner.count_statement(|raw| raw.check_so_far())?;
             }
             statement(&mut self.inner)
         }
@@ -395,20 +395,17 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
     #[inline(always)]
     fn count_statement(
         &mut self,
-        check: impl FnOnce(&mut Raw) -> Result<Epoch, ensilo_engine::Abort>,
+        check: impl FnOnce(&mut Raw) -> Result<(), ensilo_engine::Abort>,
     ) -> Result<()> {
         self.statements_left -= 1;
         if self.statements_left > 0 { Ok(()) } else { self.look_again(check) }
     }
 
     #[cold]
-    fn look_again(
-        &mut self,
-        check: impl FnOnce(&mut Raw) -> Result<Epoch, ensilo_engine::Abort>,
-    ) -> Result<()> {
+    fn look_again(&mut self, check: impl FnOnce(&mut Raw) -> Result<(), ensilo_engine::Abort>) -> Result<()> {
         self.statements_left = self.statements_made;
         self.statements_made = self.statements_made.saturating_mul(2);
-        check(&mut self.raw).map(drop).map_err(|abort| self.lost(abort))
+        check(&mut self.raw).map_err(|abort| self.lost(abort))
     }
 }
 

@@ -63,6 +63,8 @@ pub trait ColumnValue: Clone + PartialEq + 'static {
     const TYPE: ColumnType;
     /// Whether the column may be null.
     const NULLABLE: bool = false;
+    /// Whether the column is a number that another one can be added to, and every number that it can hold is a value of this type.
+    const IS_SUMMABLE: bool = false;
     /// The bytes it takes in every key, if always as many.
     const KEY_LEN: Option<usize>;
     /// Whether its key encoding is the `KEY_LEN <= 8` low bytes of [`value_key_bits`](Self::value_key_bits), big endian.

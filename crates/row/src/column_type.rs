@@ -64,6 +64,16 @@ impl ColumnType {
         )
     }
 
+    /// Returns whether it is a number of up to 64 bits that another one can be added to: an integer or a decimal.
+    pub const fn is_summable(self) -> bool {
+        self.is_number() || matches!(self, Self::Decimal { .. })
+    }
+
+    /// Returns whether it is a [summable](Self::is_summable) number that may be negative.
+    pub const fn has_negative_sums(self) -> bool {
+        self.is_signed() || matches!(self, Self::Decimal { .. })
+    }
+
     /// Returns the width in bytes (1, 2, 4 or 8) of a type that is stored as one aligned number, otherwise 0.
     pub const fn scalar_width(self) -> u32 {
         match self {

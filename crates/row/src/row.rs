@@ -89,6 +89,9 @@ pub trait Columns<T: Row>: Sized {
 
     /// Whether every column outside the key has a fixed width, so that it can be overwritten in place.
     const PATCHABLE: bool;
+    /// Whether all columns are numbers that another one can be [added to](ColumnValue::IS_SUMMABLE), none of them in the key. Of a whole row it is
+    /// not said.
+    const ARE_SUMMABLE: bool = false;
     /// The indexes of the columns in `T`'s schema.
     const COLUMNS: &'static [usize];
     /// One bit per declared index of `T`: whether one of the columns is part of it.

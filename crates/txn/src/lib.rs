@@ -33,10 +33,10 @@ mod worker_state;
 
 pub use engine::Silo;
 pub use ensilo_engine::{
-    Abort, AbortReason, ColdPlace, Committed, Direction, Engine, EngineOptions, EngineStatistics, KeyBounds,
-    KeyRange, NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains, Replayer,
-    RowRef, Session, StoredRow, TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics, WorkerCounters,
-    Write,
+    Abort, AbortReason, Addition, ColdPlace, Committed, Direction, Engine, EngineOptions, EngineStatistics,
+    KeyBounds, KeyRange, NewStoreError, Prepared, ROW_LEN_MAX, Read, Recovered, RecoveredStore, Remains,
+    Replayer, RowRef, Session, StoredRow, TRANSACTION_LIMITS, TableId, Tid, TransactionStatistics,
+    WorkerCounters, Write,
 };
 #[doc(hidden)]
 pub use ensilo_engine::{Failpoint, Fault, history};

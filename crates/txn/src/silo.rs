@@ -4,6 +4,7 @@
 //! Silo (SOSP 2013) §4.4 to §4.9, figure 2. One file a verb: `read`, `scan`, `write`, `commit`, `snapshot`, `collect`; what waits for the
 //! decision of a two-phase commit stands in `prepared`, what a worker keeps between transactions stands in `context`.
 
+mod addition;
 mod collect;
 mod commit;
 mod context;

@@ -12,7 +12,8 @@ use engine::random::Random;
 use engine::{Recording, transaction_of};
 use ensilo_check::{History, Options, Transaction, TransactionId, check};
 use ensilo_txn::{
-    Abort, Direction, Engine, EngineOptions, EpochOptions, Read, Session, Silo, Store, TableId, Worker, Write,
+    Abort, Addition, Direction, Engine, EngineOptions, Epoch, EpochOptions, Read, Session, Silo, Store,
+    TableId, Worker, Write,
 };
 
 const ACCOUNTS: u32 = 60;
@@ -44,6 +45,28 @@ fn sum(
         },
     )?;
     Ok(sum)
+}
+
+/// Moves money between two accounts that it does not look at.
+fn transfer_unread(worker: &mut Recorder, store: &Store, random: &mut Random) -> Result<(), Abort> {
+    let [from, to] = [(); 2].map(|()| key(random.within(0..2 * ACCOUNTS as usize) as u32));
+    let amount = random.within(0..20) as u64;
+    let take = Addition { word: 0, shift: 0, bits: 64, is_signed: false, is_subtraction: true, amount };
+    let mut transaction = worker.begin();
+    let is_taken = transaction.add(store, &from, Epoch::new(0), &[take])?;
+    if random.one_in(4) {
+        std::thread::yield_now();
+    }
+    let give = Addition { is_subtraction: false, ..take };
+    if !is_taken || !transaction.add(store, &to, Epoch::new(0), &[give])? {
+        // There is no such account.
+        return Ok(());
+    }
+    if random.one_in(4) {
+        let _ = transaction.get(store, &to, |row| row.word(0))?;
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Moves money between two accounts, or an account with its money to a free number.
@@ -139,7 +162,10 @@ fn the_sum_of_balances_never_changes() {
                     let mut random = Random::new(u64::from(number));
                     for _ in 0..TRANSFERS_PER_THREAD {
                         // An abort is as good as a transfer: nothing has changed.
-                        let _ = transfer(&mut worker, store, &mut random);
+                        let _ = match random.one_in(2) {
+                            true => transfer_unread(&mut worker, store, &mut random),
+                            false => transfer(&mut worker, store, &mut random),
+                        };
                     }
                     take_history(&mut worker, number)
                 })

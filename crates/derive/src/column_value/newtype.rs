@@ -22,6 +22,7 @@ pub(super) fn expand(input: &DeriveInput, data: &DataStruct, p: &Path) -> Result
         impl #impl_generics #p::ColumnValue for #ident #ty_generics #where_clause {
             const TYPE: #p::ColumnType = #inner::TYPE;
             const NULLABLE: bool = #inner::NULLABLE;
+            const IS_SUMMABLE: bool = #inner::IS_SUMMABLE;
             const KEY_LEN: ::core::option::Option<usize> = #inner::KEY_LEN;
             const KEY_IS_WORD: bool = #inner::KEY_IS_WORD;
 

@@ -172,6 +172,11 @@ impl<T> SetBuffer<T> {
         self.items.len() as u32
     }
 
+    /// Takes out all behind the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
+
     /// Empties it. What it took beyond what it keeps goes back to the system; the caller releases what was counted.
     #[inline]
     pub fn clear(&mut self) {

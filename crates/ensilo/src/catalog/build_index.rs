@@ -2,6 +2,8 @@
 //!
 //! Timeline:
 //! ```text
+//! announce       writers that begin from here on read what they write in the columns of the index
+//!   | wait       until the transactions that began before have ended: those may add to numbers that they have not read
 //! introduce      writers that begin from here on keep the index; nobody reads it
 //!   | wait       until the transactions that began before have ended: those did not keep it
 //! fill           small transactions add the entries of the rows that are there
@@ -47,9 +49,13 @@ impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn create_index(&self, table: &Arc<TableCore<E::Store>>, schema: IndexSchema) -> Result<()> {
         self.check_may_change()?;
         self.load_whole(table)?;
-        let index = self.introduce_index(table, schema)?;
+        let index = self.announce_index(table, schema)?;
         let built = self
             .wait_for_older_transactions()
+            .and_then(|()| {
+                self.introduce_index(table, &index);
+                self.wait_for_older_transactions()
+            })
             .and_then(|()| {
                 E::reached(Failpoint::IndexIntroduced);
                 self.fill_index(table, &index)

@@ -143,8 +143,8 @@ impl<E: Engine> DatabaseShared<E> {
         Ok(())
     }
 
-    /// Makes an index that writers keep from now on, but that no transaction reads yet.
-    pub(super) fn introduce_index(
+    /// Makes an index that writers are about to keep.
+    pub(super) fn announce_index(
         &self,
         table: &Arc<TableCore<E::Store>>,
         schema: IndexSchema,
@@ -158,9 +158,17 @@ impl<E: Engine> DatabaseShared<E> {
         table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
         let store = self.new_store(&mut changes, StoreKind::Index)?;
         let index = Arc::new(IndexCore::new(self.id(), schema, store, None));
+        index.mark_announced();
         indexes.push(Arc::clone(&index));
         table.indexes.publish(indexes, self.engine.epochs());
         Ok(index)
+    }
+
+    /// Has writers keep an index that was announced.
+    pub(super) fn introduce_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) {
+        let _changes = self.catalog.change();
+        index.mark_building();
+        table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
     }
 
     /// Lets transactions read an index that has all of its entries.

@@ -23,14 +23,14 @@ pub(super) const CHANGED: u64 = u64::MAX;
 /// Leaves it when all entries are there (`mark_ready`), or, if it was [`BROKEN`] before, when they cannot be
 /// made.
 const BUILDING: u64 = u64::MAX;
-/// Leaves it when the index is made anew: for [`CLEARING`].
+/// Leaves it when the index is made anew: for [`ANNOUNCED`].
 const BROKEN: u64 = u64::MAX - 1;
-/// Of a broken index, while what it has of entries is removed. Leaves it for [`BUILDING`], or back for
-/// [`BROKEN`].
-const CLEARING: u64 = u64::MAX - 2;
+/// Of an index that writers are about to keep: a new one, or a broken one while what it has of entries is removed. Until then they
+/// read what they write in its columns. Leaves it for [`BUILDING`], or back for [`BROKEN`].
+const ANNOUNCED: u64 = u64::MAX - 2;
 
 /// The largest epoch that a transaction may show.
-pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
+pub(crate) const EPOCH_SHOWN_MAX: u64 = ANNOUNCED - 1;
 
 /// Whether an index can be read, and whether writes maintain it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) const EPOCH_SHOWN_MAX: u64 = CLEARING - 1;
 pub enum IndexState {
     /// Every row has its entry, and transactions read it.
     Ready,
-    /// It is being built. Writes maintain it, but it cannot be read yet.
+    /// It is being built, and cannot be read yet. Writes maintain it, or are about to.
     Building,
     /// Its entries could not be made of the rows when the database was opened. Writes do not keep it, and
     /// reading it is an error: [`Error::IndexBroken`] says what to do.
@@ -110,7 +110,7 @@ impl<S: Store> IndexCore<S> {
     pub(crate) fn state(&self) -> IndexState {
         // Acquire: [index-ready].
         match self.ready_from.load(Ordering::Acquire) {
-            BUILDING | CLEARING => IndexState::Building,
+            BUILDING | ANNOUNCED => IndexState::Building,
             BROKEN => IndexState::Broken,
             _ => IndexState::Ready,
         }
@@ -121,10 +121,16 @@ impl<S: Store> IndexCore<S> {
         self.state() == IndexState::Ready
     }
 
+    /// Returns whether writers keep the index, or are about to.
+    pub(super) fn is_announced(&self) -> bool {
+        // Relaxed: as in `is_kept`.
+        self.ready_from.load(Ordering::Relaxed) != BROKEN
+    }
+
     /// Returns whether writers are to keep the index.
     pub(crate) fn is_kept(&self) -> bool {
         // Relaxed: changed and asked under the lock of changes to the catalog, or before any transaction.
-        !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | CLEARING)
+        !matches!(self.ready_from.load(Ordering::Relaxed), BROKEN | ANNOUNCED)
     }
 
     /// Lets transactions that show `epoch` or later ones read the index.
@@ -140,9 +146,9 @@ impl<S: Store> IndexCore<S> {
         self.ready_from.store(BROKEN, Ordering::Relaxed);
     }
 
-    /// Says that a broken index is about to be made anew.
-    pub(crate) fn mark_clearing(&self) {
-        self.ready_from.store(CLEARING, Ordering::Relaxed);
+    /// Says that writers are about to keep the index.
+    pub(crate) fn mark_announced(&self) {
+        self.ready_from.store(ANNOUNCED, Ordering::Relaxed);
     }
 
     /// Says that an index gets its entries.

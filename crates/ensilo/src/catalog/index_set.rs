@@ -48,9 +48,9 @@ impl Pinned<'_> {
 pub(crate) struct IndexSet<S> {
     /// Those that writers keep.
     pub(crate) indexes: Box<[Arc<IndexCore<S>>]>,
-    /// Those that writers leave alone, because they are broken.
-    broken: Box<[Arc<IndexCore<S>>]>,
-    /// The columns that any of them names, as [`column_mask`] makes it.
+    /// Those that writers leave alone, because they are broken or are not kept yet.
+    others: Box<[Arc<IndexCore<S>>]>,
+    /// The columns that any of those names that are kept, or are about to be, as [`column_mask`] makes it.
     columns: u64,
 }
 
@@ -71,13 +71,14 @@ unsafe impl<S> Send for Replaced<S> where IndexSet<S>: Send + Sync {}
 
 impl<S: Store> IndexSet<S> {
     pub(crate) fn new(indexes: Vec<Arc<IndexCore<S>>>) -> Self {
-        let (indexes, broken): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
-        let columns = indexes.iter().flat_map(|index| index.schema.parts());
+        let announced = indexes.iter().filter(|index| index.is_announced());
+        let columns = announced.flat_map(|index| index.schema.parts());
         let columns = columns.fold(0, |mask, part| mask | column_mask(&[part.column]));
-        IndexSet { indexes: indexes.into(), broken: broken.into(), columns }
+        let (indexes, others): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
+        IndexSet { indexes: indexes.into(), others: others.into(), columns }
     }
 
-    /// Returns whether any index names a column of `mask`. Never says no wrongly.
+    /// Returns whether any index that is kept, or is about to be, names a column of `mask`. Never says no wrongly.
     #[inline(always)]
     pub(crate) fn touches(&self, mask: u64) -> bool {
         self.columns & mask != 0
@@ -97,7 +98,7 @@ pub(crate) const fn column_mask(columns: &[usize]) -> u64 {
 
 impl<S> Default for IndexSet<S> {
     fn default() -> Self {
-        IndexSet { indexes: Box::default(), broken: Box::default(), columns: 0 }
+        IndexSet { indexes: Box::default(), others: Box::default(), columns: 0 }
     }
 }
 
@@ -124,7 +125,7 @@ impl<S: Store> IndexSetCell<S> {
         let _replaced = lock(&self.replaced);
         // SAFETY: sets are replaced and freed under the lock only.
         let current = unsafe { &*self.current.load(Ordering::Acquire) };
-        [&*current.indexes, &*current.broken].concat()
+        [&*current.indexes, &*current.others].concat()
     }
 
     /// Puts another set in force: transactions that begin after this call see it.

@@ -2,10 +2,10 @@
 //!
 //! Timeline:
 //! ```text
-//! claim          nobody else makes it anew or drops it
+//! claim          nobody else makes it anew or drops it; it is announced, as a new index is (see `build_index`)
 //!   | wait       until transactions that keep it, from an attempt before, have ended: from here on nobody touches its entries
 //! clear          small transactions remove what it has of entries
-//! introduce      as for a new index, see `build_index`
+//! introduce      as for a new index
 //!   | wait
 //! fill
 //! finish
@@ -56,7 +56,8 @@ impl<E: Engine> DatabaseShared<E> {
             IndexState::Ready => Ok(None),
             IndexState::Building => Err(Error::IndexNotReady(Name::new(name))),
             IndexState::Broken => {
-                index.mark_clearing();
+                index.mark_announced();
+                table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
                 Ok(Some(index))
             }
         }
@@ -64,11 +65,7 @@ impl<E: Engine> DatabaseShared<E> {
 
     fn clear_and_fill(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         self.clear_index(table, index)?;
-        {
-            let _changes = self.catalog.change();
-            index.mark_building();
-            table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());
-        }
+        self.introduce_index(table, index);
         self.wait_for_older_transactions()?;
         E::reached(Failpoint::IndexIntroduced);
         self.fill_index(table, index)?;

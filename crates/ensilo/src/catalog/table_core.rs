@@ -10,7 +10,7 @@ use ensilo_sync::unchecked::AtomicU64;
 
 use super::index_core::{CHANGED, DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
-use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, TooLong};
+use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, SumOutOfRange, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
 use crate::older_rows::OlderRows;
@@ -194,6 +194,13 @@ impl<S: Store> TableCore<S> {
     #[cold]
     pub(crate) fn missing(&self, key: &[u8]) -> Error {
         Error::MissingRow(MissingRow::new(Arc::clone(&self.name), self.keys(None), key))
+    }
+
+    /// Makes the error of a sum that column `column` has no room for.
+    #[cold]
+    pub(crate) fn sum_out_of_range(&self, column: usize, key: &[u8]) -> Error {
+        let column = &self.schema.columns()[column].name;
+        Error::SumOutOfRange(SumOutOfRange::new(Arc::clone(&self.name), self.keys(None), key, column))
     }
 
     #[cold]

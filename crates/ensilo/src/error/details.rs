@@ -281,6 +281,42 @@ impl fmt::Display for MissingRow {
     }
 }
 
+/// Which number of which row has no room for a sum.
+#[derive(Clone, Debug)]
+pub struct SumOutOfRange(Box<(RowKey, Box<str>)>);
+
+impl SumOutOfRange {
+    #[cold]
+    pub(crate) fn new(table: Arc<str>, keys: KeyShape, key: &[u8], column: &str) -> Self {
+        SumOutOfRange(Box::new((RowKey { table, key: ShapedKey::new(keys, key) }, column.into())))
+    }
+
+    /// Returns the table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0.table
+    }
+
+    /// Returns the column's name.
+    #[must_use]
+    pub fn column(&self) -> &str {
+        &self.0.1
+    }
+
+    /// Returns the encoded primary key.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.0.0.key.bytes
+    }
+}
+
+impl fmt::Display for SumOutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (column, table) = (self.column(), self.table());
+        write!(f, "column {column} of table {table} has no room for the sum in the row with {}", self.0.0.key)
+    }
+}
+
 /// The error with which a closure undid its own transaction.
 #[derive(Clone, Debug)]
 pub struct UserError(Arc<Box<dyn std::error::Error + Send + Sync>>);

@@ -65,10 +65,10 @@ impl<'t, E: Engine> Reader<'t, E> {
 
 impl<T: Write, S: Read> Reading<T, S> {
     /// Looks whether what was read is still current, where that counts.
-    fn check(&mut self) -> Result<Epoch, Abort> {
+    fn check_so_far(&mut self) -> Result<(), Abort> {
         match self {
-            Reading::Validated(raw) => raw.check(),
-            Reading::Snapshot(raw) => Ok(raw.largest_epoch_seen()),
+            Reading::Validated(raw) => raw.check_so_far(),
+            Reading::Snapshot(_) => Ok(()),
         }
     }
 }
@@ -169,7 +169,7 @@ where
     #[inline(always)]
     fn statement<R>(&mut self, statement: impl FnOnce(&mut Inner<'_, Self::Raw>) -> Result<R>) -> Result<R> {
         if !TransactionOf::<'t, E>::READS_AS_OF_BEGIN {
-            self.inner.count_statement(Reading::check)?;
+            self.inner.count_statement(Reading::check_so_far)?;
         }
         statement(&mut self.inner)
     }

@@ -1,5 +1,6 @@
 //! What holds over every engine: compiled for each of those that `main.rs` names, which is the module above.
 
+mod additions;
 pub(super) mod at_the_limit;
 mod batches;
 mod catalog;

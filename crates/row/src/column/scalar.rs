@@ -9,6 +9,7 @@ macro_rules! scalar_columns {
     ($([$($generics:tt)*] $type:ty, $column_type:expr, $width:literal, |$value:ident| $to:expr, |$bits:ident| $of:expr;)+) => {$(
         impl $($generics)* ColumnValue for $type {
             const TYPE: ColumnType = $column_type;
+            const IS_SUMMABLE: bool = Self::TYPE.is_summable();
             const KEY_LEN: Option<usize> = Some($width);
             const KEY_IS_WORD: bool = true;
 

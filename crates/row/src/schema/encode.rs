@@ -60,6 +60,14 @@ impl Schema {
         out.check_len()
     }
 
+    /// Returns the bits of a number of up to 64 bits as a row holds them in this column.
+    ///
+    /// # Errors
+    /// `UnknownColumn`, `WrongType`, `OutOfRange`.
+    pub fn number_bits(&self, column: usize, value: &Value) -> Result<u64, RowError> {
+        self.column_at(column)?.scalar_bits(value)
+    }
+
     /// Returns the column with this index.
     pub(super) fn column_at(&self, index: usize) -> Result<&Column, RowError> {
         self.columns

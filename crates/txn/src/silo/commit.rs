@@ -147,6 +147,7 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline]
     fn commit_writes(&mut self) -> Result<Committed, Abort> {
         self.order_write_set()?;
+        let reads = self.context.reads.len();
         loop {
             self.guard.participant().begin_commit();
             let outcome = self.walk_through();
@@ -157,6 +158,7 @@ impl<V: Variant> Transaction<'_, V> {
                 Err(CommitStop::LogFull) => self.wait_for_log()?,
                 Err(CommitStop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
             }
+            self.context.take_sums_back(reads);
         }
     }
 

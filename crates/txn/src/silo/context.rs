@@ -21,8 +21,8 @@ use crate::shared::SiloShared;
 use crate::store::Store;
 use crate::tid::TidWord;
 
-/// Stands for "not in the read set": own placeholders are validated by their lock alone.
-const NOT_READ: u32 = u32::MAX;
+/// Stands for "not in the read set": own placeholders are validated by their lock alone, and what is added to is read late.
+pub(super) const NOT_READ: u32 = u32::MAX;
 
 /// A record that was read, and the version that was seen.
 #[derive(Copy, Clone, Debug)]

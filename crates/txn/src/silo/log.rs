@@ -111,6 +111,7 @@ impl Context {
             RecordChange::Delete => Logged::Deletion,
             RecordChange::Put(row) => Logged::Row { len_bytes: row.len as usize },
             RecordChange::Placed => Logged::Row { len_bytes: write.record.row().len_bytes() },
+            RecordChange::Add(_) => unreachable!("what is locked has sums"),
             RecordChange::Patch(patch) => {
                 let len_bytes = write.record.row().len_bytes();
                 let is_whole = matches!(V::LOGGED, LogRecords::Rows)

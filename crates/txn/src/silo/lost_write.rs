@@ -14,7 +14,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::write_set::{WALKED_MAX, WriteEntry};
+use super::addition::has_row;
+use super::write_set::{RecordChange, WALKED_MAX, WriteEntry};
 use ensilo_engine::parts::{HeldMemory, PointerMap, SetBuffer};
 use ensilo_engine::{Abort, TableId};
 
@@ -84,10 +85,13 @@ impl LostWrites {
         Ok(find_position(&self.keys, hash_of(self.seed, wanted), is_wanted).is_ok())
     }
 
-    /// Returns a write to a record that does not carry the version any more that was seen: one of all, or else one of those over deleted
-    /// records.
+    /// Returns a write to a record that does not carry the version any more that was seen, or that has no row any more to add to: one of all, or
+    /// else one of those over deleted records.
     pub(super) fn find(&self, writes: &[WriteEntry], is_any_lost: bool) -> Option<WriteEntry> {
-        let has_moved = |write: &&WriteEntry| write.record.tid().unlocked() != write.observed;
+        let has_moved = |write: &&WriteEntry| {
+            let now = write.record.tid().unlocked();
+            if matches!(write.change, RecordChange::Add(_)) { !has_row(now) } else { now != write.observed }
+        };
         if is_any_lost {
             return writes.iter().find(has_moved).copied();
         }

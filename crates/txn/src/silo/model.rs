@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ensilo_engine::{AbortReason, Fault, Prepared as _, TableId, Write};
+use ensilo_engine::{AbortReason, Addition, Fault, Prepared as _, TableId, Write};
 use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Participant};
 use ensilo_slab::Pool;
 use loom::thread;
@@ -210,6 +210,50 @@ impl Variant for WithoutSecondLook {
 #[should_panic(expected = "write skew")]
 fn the_model_finds_a_record_that_is_registered_and_not_looked_at_again() {
     model(|| assert!(!protected_write_skew::<WithoutSecondLook>().1, "write skew"));
+}
+
+/// Two transactions add to a number of one record, whatever it is. Returns the number, and how many have committed.
+fn additions<V: Variant>() -> (u64, u64) {
+    let shared = shared();
+    let mut participant = shared.epochs.participant();
+    let record = committed_record(&shared, &participant, 0);
+    let one = Addition { word: 0, shift: 0, bits: 64, is_signed: false, is_subtraction: false, amount: 1 };
+    let add = move |shared: &SiloShared, participant: &mut Participant| {
+        let mut context = Context::new(Pool::new(None));
+        let mut tx = Transaction::<V>::begin(shared, participant, &mut context);
+        tx.add_to_record(record, b"", Epoch::new(0), &[one]).unwrap();
+        u64::from(tx.commit().is_ok())
+    };
+    let other = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || add(&shared, &mut shared.epochs.participant())
+    });
+    let committed = add(&shared, &mut participant);
+    let committed = committed + other.join().unwrap();
+    let mut context = Context::new(Pool::new(None));
+    let mut tx = Transaction::<V>::begin(&shared, &mut participant, &mut context);
+    (look(&mut tx, record).unwrap().1[0], committed)
+}
+
+#[test]
+fn transactions_that_add_to_one_number_all_commit_and_all_count() {
+    model(|| assert_eq!(additions::<Standard>(), (2, 2)));
+}
+
+#[derive(Debug)]
+struct AddsEarly;
+
+impl Variant for AddsEarly {
+    const FAULT: Option<Fault> = Some(Fault::EarlyAddition);
+}
+
+#[test]
+#[should_panic(expected = "an addition is lost")]
+fn the_model_finds_an_addition_to_a_number_as_it_was_before_the_lock() {
+    model(|| {
+        let (number, committed) = additions::<AddsEarly>();
+        assert_eq!(number, committed, "an addition is lost");
+    });
 }
 
 /// A row of a record that a prepared transaction holds locked is read in place while the decision comes, as a snapshot and a checkpoint do.

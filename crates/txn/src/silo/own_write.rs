@@ -37,6 +37,7 @@ impl Context {
     /// Returns the whole row as this transaction has written it. A patch, or a row that stands in a placeholder, becomes a row of the
     /// transaction's own first.
     fn own_row(&mut self, at: usize) -> Result<RowSpan, Abort> {
+        self.settle(at)?;
         let write = self.writes[at];
         if let RecordChange::Put(row) = write.change {
             return Ok(row);

@@ -151,6 +151,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
             return Err(abort);
         }
         self.order_write_set()?;
+        let reads = self.context.reads.len();
         loop {
             let locked = self.lock_write_set()?;
             match self.prepare_locked(locked, used) {
@@ -159,6 +160,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
                 Err(CommitStop::LogFull) => self.wait_for_log()?,
                 Err(CommitStop::EpochExhausted(epoch)) => self.leave_epoch(epoch)?,
             }
+            self.context.take_sums_back(reads);
         }
     }
 

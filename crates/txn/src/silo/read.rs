@@ -43,9 +43,8 @@ pub(super) fn read_record<V: Variant, const MAY_WRITE: bool, R>(
     mut decode: impl FnMut(RowRef<'_>) -> R,
 ) -> Result<ReadOutcome<R>, Abort> {
     if let Some(at) = context.own_write(record) {
-        let found = context.handle(record, context.writes[at].entry);
         return Ok(match context.read_own(at, decode)? {
-            Some(value) => ReadOutcome::Present(found, value),
+            Some(value) => ReadOutcome::Present(context.handle(record, context.writes[at].entry), value),
             None => ReadOutcome::Absent,
         });
     }

@@ -6,13 +6,14 @@
 //! What several statements of one transaction do to one record is folded into one entry:
 //! ```text
 //! existing:  Patch -> Put (a second patch, or a read, sees the whole row) ; Patch | Put -> Delete -> Put
+//!            Add -> Add | Patch (see `addition`)
 //! inserted:  Placed | Put -> Cancelled -> Put
 //! ```
 
 use std::ops::ControlFlow;
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, Fault, KeyBounds, RowRef, Write, assert_is_row,
+    Abort, AbortReason, Addition, Committed, Direction, Fault, KeyBounds, RowRef, Write, assert_is_row,
 };
 use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
@@ -34,6 +35,8 @@ use crate::tid::TidWord;
 impl<'w, V: Variant> Write for Transaction<'w, V> {
     const FAULT: Option<Fault> = V::FAULT;
 
+    const ADDS: bool = V::VALIDATES;
+
     type Prepared = PreparedTransaction<'w, V>;
 
     #[inline]
@@ -45,8 +48,22 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
                 let patch = self.context.push_patch(words).map_err(|abort| self.doom(abort))?;
                 self.push_found(found, RecordChange::Patch(patch))
             }
-            Some(at) => self.context.patch_own(at, words).map_err(|abort| self.doom(abort)),
+            Some(at) => {
+                self.settle_for(found, at)?;
+                self.context.patch_own(at, words).map_err(|abort| self.doom(abort))
+            }
         }
+    }
+
+    #[inline]
+    fn add(
+        &mut self,
+        store: &Store,
+        key: &[u8],
+        since: Epoch,
+        additions: &[Addition],
+    ) -> Result<bool, Abort> {
+        self.add_unread(store, key, since, additions)
     }
 
     fn put(&mut self, found: RecordHandle, row: &[u64], len_bytes: usize) -> Result<(), Abort> {
@@ -56,6 +73,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         match self.context.own_write(found.record) {
             None => self.push_found(found, RecordChange::Put(span)),
             Some(at) => {
+                self.settle_for(found, at)?;
                 assert!(self.context.writes[at].change.leaves_a_row(), "a deleted record is written");
                 self.context.writes[at].change = RecordChange::Put(span);
                 Ok(())
@@ -93,6 +111,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         match self.context.own_write(found.record) {
             None => self.push_found(found, RecordChange::Delete),
             Some(at) => {
+                self.settle_for(found, at)?;
                 let write = &mut self.context.writes[at];
                 assert!(write.change.leaves_a_row(), "a deleted record is deleted again");
                 write.change =
@@ -125,6 +144,10 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
 
     fn check(&mut self) -> Result<Epoch, Abort> {
         self.check_reads()
+    }
+
+    fn check_so_far(&mut self) -> Result<(), Abort> {
+        self.check_unsettled()
     }
 
     #[inline]
@@ -234,6 +257,7 @@ impl<V: Variant> Transaction<'_, V> {
         len_bytes: usize,
     ) -> Result<Option<bool>, Abort> {
         if let Some(at) = self.context.own_write(existing) {
+            self.context.settle(at).map_err(|abort| self.doom(abort))?;
             if self.context.writes[at].change.leaves_a_row() {
                 return Ok(Some(false));
             }

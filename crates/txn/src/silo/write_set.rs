@@ -61,6 +61,8 @@ impl RowSpan {
 pub(super) enum RecordChange {
     /// Single words are overwritten; the span holds pairs of index and word.
     Patch(RowSpan),
+    /// Numbers of the row are added to, whatever they are by then; see [`addition`](super::addition). The span holds the additions, and room for a patch.
+    Add(RowSpan),
     /// The row is replaced, or inserted where the record is absent.
     Put(RowSpan),
     /// The row already stands in this transaction's own placeholder, which comes to life.
@@ -75,7 +77,9 @@ impl RecordChange {
     /// Returns whether the key exists for the transaction after this change of its own.
     pub(super) fn leaves_a_row(self) -> bool {
         match self {
-            RecordChange::Patch(_) | RecordChange::Put(_) | RecordChange::Placed => true,
+            RecordChange::Patch(_) | RecordChange::Add(_) | RecordChange::Put(_) | RecordChange::Placed => {
+                true
+            }
             RecordChange::Delete | RecordChange::Cancelled => false,
         }
     }
@@ -85,7 +89,7 @@ impl RecordChange {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct WriteEntry {
     pub(super) record: RecordPtr,
-    /// The version that this transaction saw, and replaces.
+    /// The version that this transaction saw, and replaces. Of additions, the version that was there when they were noted.
     pub(super) observed: TidWord,
     pub(super) change: RecordChange,
     pub(super) key: KeySpan,

@@ -42,3 +42,27 @@ fn crashes_while_recovering_do_no_harm() {
         assert_eq!(all_rows(&open(&Arc::new(crashed.fork()))), rows, "life {life}");
     }
 }
+
+#[test]
+fn what_was_added_is_there_once_after_every_power_failure() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 4);
+    let mut expected: Vec<Account> = (0..4).map(account).collect();
+    for round in 0..30u32 {
+        let (from, to) = (round % 4, (round + 1 + round / 4 % 3) % 4);
+        db.transact(|tx| {
+            accounts.subtract(tx, from, &Balance { balance: round.into() })?;
+            accounts.add(tx, to, &Balance { balance: round.into() })
+        })
+        .unwrap();
+        expected[from as usize].balance -= i64::from(round);
+        expected[to as usize].balance += i64::from(round);
+        if round % 8 == 5 {
+            db.checkpoint().unwrap();
+        }
+        for seed in 0..4 {
+            let crashed = Arc::new(disk.fork().crash(seed * 100 + u64::from(round)));
+            assert_eq!(all_rows(&open(&crashed)), expected, "seed {seed} after {round}");
+        }
+    }
+}

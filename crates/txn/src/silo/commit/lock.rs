@@ -7,7 +7,7 @@ use crate::silo::context::Context;
 use crate::silo::protection::own_count;
 use crate::silo::transaction::Transaction;
 use crate::silo::variant::{Variant, has_fault};
-use crate::silo::write_set::WriteEntry;
+use crate::silo::write_set::{RecordChange, WriteEntry};
 use crate::tid::TidWord;
 
 /// The write set is locked, and everybody that looks from now on sees the locks. Next: the validation.
@@ -35,8 +35,14 @@ impl<V: Variant> Transaction<'_, V> {
     #[inline(always)]
     pub(in crate::silo) fn lock_write_set(&mut self) -> Result<Locked, Abort> {
         for position in 0..self.context.lock_order.len() {
-            let write = &self.context.writes[self.context.lock_order[position].1 as usize];
-            if let Err(reason) = lock_record(write) {
+            let at = self.context.lock_order[position].1 as usize;
+            let write = &self.context.writes[at];
+            if matches!(write.change, RecordChange::Add(_)) {
+                if let Err(abort) = self.lock_additions(at) {
+                    self.unlock_first(position);
+                    return Err(abort);
+                }
+            } else if let Err(reason) = lock_record(write) {
                 let abort = self.context.abort_at(reason, write.record, write.key);
                 self.unlock_first(position);
                 return Err(abort);

@@ -131,6 +131,7 @@ impl<V: Variant> Transaction<'_, V> {
                 self.replacement_for(record, record.row().len_bytes())
             }
             RecordChange::Put(_) | RecordChange::Patch(_) => self.plan_overwrite(write, snapshot),
+            RecordChange::Add(_) => unreachable!("what is locked has sums"),
             RecordChange::Delete => self.plan_delete(write, snapshot),
         }
     }

@@ -44,9 +44,15 @@ impl<V: Variant> Transaction<'_, V> {
 
     /// Phase 2 without a commit: says whether what was read was current, and the last epoch that it is of.
     pub(in crate::silo) fn check_reads(&mut self) -> Result<Epoch, Abort> {
-        let outcome = self.validate_reads().and_then(|()| self.validate_placeholders());
-        outcome.map_err(|abort| self.doom(abort))?;
+        self.settle_all().map_err(|abort| self.doom(abort))?;
+        self.check_unsettled()?;
         Ok(self.context.largest_tid_seen().epoch())
+    }
+
+    /// The same for a transaction that goes on: of what it adds to it looks only whether the rows are there.
+    pub(in crate::silo) fn check_unsettled(&mut self) -> Result<(), Abort> {
+        let outcome = self.validate_reads().and_then(|()| self.validate_writes());
+        outcome.map_err(|abort| self.doom(abort))
     }
 
     /// For records: each still carries the TID that was read and nobody else has locked it.
@@ -128,13 +134,13 @@ impl<V: Variant> Transaction<'_, V> {
     }
 
     /// Without locks: the keys that were inserted are still missing. Whoever else inserts one of them writes into the placeholder,
-    /// which changes no node.
-    fn validate_placeholders(&self) -> Result<(), Abort> {
+    /// which changes no node. The rows that are added to are there.
+    fn validate_writes(&self) -> Result<(), Abort> {
         for write in self.context.writes.iter().filter(|write| write.is_created) {
             if !self.context.is_unchanged(write.record, write.observed) {
                 return Err(self.context.abort_at(AbortReason::KeyExists, write.record, write.key));
             }
         }
-        Ok(())
+        self.context.validate_additions()
     }
 }
