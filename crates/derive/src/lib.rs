@@ -48,8 +48,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// On a field:
 /// - `key`: part of the primary key, in the order of the fields. `key, desc`: in descending order; the key then has
 ///   `std::cmp::Reverse` of the field's type. Without any key field, the table invents row ids.
-/// - `key, auto`: the only field of the primary key, an integer of up to 64 bits or a struct of one; the table can give its numbers
-///   (`Table::insert_auto`), and takes others too.
+/// - `key, auto`: a field of the primary key, an integer of up to 64 bits or a struct of one; the table can give its numbers
+///   (`Table::insert_auto`), and takes others too. A program gives the other fields of the key, if there are any.
 /// - `name = "name"`: the column's name; by default the field's.
 #[proc_macro_derive(Row, attributes(row))]
 pub fn derive_row(input: TokenStream) -> TokenStream {

@@ -107,13 +107,13 @@ fn unknown_or_repeated_attributes_are_refused() {
 }
 
 #[test]
-fn a_table_gives_the_numbers_of_its_only_key_column() {
-    let expected = "`auto` is for the only key field of a row, in ascending order: `#[row(key, auto)]`";
+fn a_table_gives_the_numbers_of_one_key_column() {
+    let expected = "`auto` is for one key field of a row, in ascending order: `#[row(key, auto)]`";
     let refused = [
         quote!(#[row(auto)] a: u32),
         quote!(#[row(key, desc, auto)] a: u32),
-        quote!(#[row(key, auto)] a: u32, #[row(key)] b: u32),
-        quote!(#[row(key)] a: u32, #[row(key, auto)] b: u32),
+        quote!(#[row(key, auto)] a: u32, #[row(key, auto)] b: u32),
+        quote!(#[row(key)] a: u32, #[row(auto)] b: u32),
     ];
     for fields in refused {
         assert_eq!(row(quote!(struct S { #fields })), expected);

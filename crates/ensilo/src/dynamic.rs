@@ -15,12 +15,13 @@ use ensilo_row::{KeyBuf, Malformed, PrimaryKey, RowError, RowId, Schema, Value};
 pub use encoded::{EncodedScan, EncodedTable};
 pub use scan::DynamicScan;
 
+use crate::all_or_none::insert_all;
 use crate::catalog::table_core::TableCore;
 use crate::error::{Name, WrongType};
 use crate::local::Local;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
-use crate::sequence::insert_under_next;
+use crate::sequence::{ReservedKeys, insert_under_next};
 use crate::table::check_row_id;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::{Arrivals, Error, Result};
@@ -137,7 +138,7 @@ impl<E: Engine> DynamicTable<E> {
         })
     }
 
-    /// Inserts a row under the next number that the table gives, and returns that; what `row` has in its key does not matter. The
+    /// Inserts a row under the next number that the table gives, and returns that; what `row` has in its place does not matter. The
     /// table gives numbers since a row type with `#[row(key, auto)]` was used for it, or
     /// [`Database::give_keys`](crate::generic::Database::give_keys) was called: see [`Table::insert_auto`](crate::generic::Table::insert_auto).
     ///
@@ -145,22 +146,29 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`]; [`Error::UnknownSequence`] when the table gives no keys; those of [`Sequence`](crate::generic::Sequence).
     pub fn insert_auto<'t>(&self, tx: &mut impl WriteTransaction<'t, E>, row: &[Value]) -> Result<Value> {
         let mut row = row.to_vec();
-        for part in self.core.schema.key_parts() {
-            // In the place of what does not matter, something that every number can be.
-            row.get_mut(part.column).into_iter().for_each(|key| *key = Value::Unsigned(0));
-        }
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            self.core.numbers()?;
-            let encoded = self.core.schema.encode_row(&row, &mut inner.local.row);
-            encoded.map_err(|error| self.refused(error))?;
-            let key = insert_under_next::<E, _>(inner, &self.core, |key| {
-                let mut values = Vec::new();
-                whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
-                Ok(values)
-            })?;
-            // It is one number.
-            key.into_iter().next().ok_or_else(|| self.core.unknown_value(&[]))
+            self.insert_row_auto(inner, &mut row, &mut ReservedKeys::for_rows(1)).map(|(number, _)| number)
+        })
+    }
+
+    /// Inserts all of the rows under numbers that the table gives, or none of them, and returns the numbers in the order of the rows: see
+    /// [`Table::insert_many_auto`](crate::generic::Table::insert_many_auto).
+    ///
+    /// # Errors
+    /// As [`DynamicTable::insert_auto`]. Nothing has changed then, except that the numbers are gone.
+    pub fn insert_many_auto<'t, R: Into<Vec<Value>>>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<Vec<Value>> {
+        // The caller's iterator runs before anything has changed: it may panic.
+        let rows: Vec<Vec<Value>> = rows.into_iter().map(Into::into).collect();
+        let mut reserved = ReservedKeys::for_rows(rows.len());
+        tx.statement(|inner| {
+            insert_all(inner, &self.core, rows, |inner, mut row| {
+                self.insert_row_auto(inner, &mut row, &mut reserved)
+            })
         })
     }
 
@@ -256,6 +264,25 @@ impl<E: Engine> DynamicTable<E> {
             self.core.check(inner.local)?;
             maintain::delete_row_if_there(inner, &self.core, &key)
         })
+    }
+
+    /// Inserts a row under the next number that the table gives, and returns that and the row's key.
+    fn insert_row_auto(
+        &self,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
+        row: &mut [Value],
+        reserved: &mut ReservedKeys,
+    ) -> Result<(Value, KeyBuf)> {
+        let place = self.core.numbers()?.place();
+        if let Some(number) = row.get_mut(self.core.schema.key_parts()[place].column) {
+            // In the place of what does not matter, something that every number can be.
+            *number = Value::Unsigned(0);
+        }
+        let given = self.encode_row(inner, row)?;
+        let key = insert_under_next(inner, &self.core, reserved, &given, |_| Ok(()))?;
+        let mut values = Vec::new();
+        whole(self.core.schema.decode_key(key.as_bytes(), &mut values));
+        Ok((values.swap_remove(place), key))
     }
 
     /// Encodes the row into the scratch and returns its key.

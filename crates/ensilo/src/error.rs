@@ -87,8 +87,8 @@ pub enum Error {
     /// No such sequence, or it was dropped while a handle to it was still held, or belongs to another database. Remedy:
     /// [`Database::sequence`](crate::generic::Database::sequence) makes one.
     UnknownSequence(Name),
-    /// A sequence cannot be made so, or the one that is there is another one than was asked for; the text says why. Remedy: open it as it is, or drop
-    /// it first.
+    /// A sequence cannot be made so, or the one that is there is another one than was asked for; the text says why. Remedy: open it as it is,
+    /// or give it other options by [`Database::alter_sequence`](crate::generic::Database::alter_sequence).
     InvalidSequence(Name),
     /// The sequence has not as many numbers left as were asked for. Nothing was given. Remedy: a sequence of a wider type, or
     /// one that [cycles](crate::SequenceOptions::cycle).

@@ -181,6 +181,7 @@
 extern crate self as ensilo;
 
 mod addition;
+mod all_or_none;
 mod attempt;
 mod batch;
 mod catalog;

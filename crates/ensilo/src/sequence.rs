@@ -15,6 +15,8 @@
 //! So what a request returns that waits for the disk is never given again. A number that was returned with
 //! [`Durability::Visible`](crate::Durability::Visible), and was in no transaction that survives a crash, may be.
 
+mod alter;
+mod auto_keys;
 mod definition;
 mod number;
 mod options;
@@ -31,11 +33,13 @@ use std::sync::Arc;
 
 use ensilo_engine::{Engine, WriteOf};
 
+pub(crate) use self::auto_keys::{ReservedKeys, insert_under_next};
 pub use self::number::SequenceNumber;
 pub use self::options::SequenceOptions;
 pub(crate) use self::sequence_core::{SequenceCore, SequenceKey};
 pub(crate) use self::sequences::{SEQUENCES, Sequences};
-pub(crate) use self::table_numbers::{Numbers, insert_under_next};
+use self::state::Given;
+pub(crate) use self::table_numbers::Numbers;
 use crate::error::Name;
 use crate::shared::DatabaseShared;
 use crate::transaction::{Inner, WriteTransaction};
@@ -72,7 +76,8 @@ use crate::{Error, Result, Silo};
 /// ```
 ///
 /// # Guarantees
-/// - Each number is given once, whoever asks, unless the sequence was made to [cycle](SequenceOptions::cycle). A crash changes nothing of it: a number
+/// - Each number is given once, whoever asks, unless the sequence was made to [cycle](SequenceOptions::cycle) or is
+///   [sent back](crate::generic::Database::restart_sequence). A crash changes nothing of it: a number
 ///   that is in a transaction which has survived, or was returned by a request that waits for the disk (see
 ///   [`Durability`](crate::Durability)), is not given again. One that was returned with [`Durability::Visible`](crate::Durability::Visible),
 ///   or used between the statements of a transaction, may be given again after a crash if no transaction with it has survived.
@@ -100,7 +105,7 @@ pub struct Sequence<N, E: Engine = Silo> {
 impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
     /// Returns the handle, if the sequence gives numbers of the type.
     pub(crate) fn new(shared: &Arc<DatabaseShared<E>>, core: Arc<SequenceCore>) -> Result<Self> {
-        let definition = &core.definition;
+        let definition = core.definition();
         if definition.min < N::LEAST || definition.max > N::LARGEST {
             let (min, max) = (definition.min, definition.max);
             return Err(Error::InvalidSequence(Name::new(format!(
@@ -123,7 +128,7 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
     /// # Errors
     /// See [`Sequence`].
     pub fn next<'t>(&self, tx: &mut impl WriteTransaction<'t, E>) -> Result<N> {
-        tx.statement(|inner| self.of_wide(self.give(inner, 1)?))
+        tx.statement(|inner| self.of_wide(self.give(inner, 1)?.first))
     }
 
     /// Gives the next `count` numbers, which nobody else gets any of in between.
@@ -146,15 +151,14 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
         tx: &mut impl WriteTransaction<'t, E>,
         count: u32,
     ) -> Result<SequenceNumbers<N>> {
-        let first = match count {
-            0 => N::LEAST,
-            _ => tx.statement(|inner| self.give(inner, u64::from(count)))?,
-        };
-        Ok(SequenceNumbers {
-            next: first,
-            increment: self.core.definition.increment,
-            left: count,
-            numbers: PhantomData,
+        if count == 0 {
+            return Ok(SequenceNumbers { next: 0, increment: 0, left: 0, numbers: PhantomData });
+        }
+        tx.statement(|inner| {
+            let Given { first, increment, .. } = self.give(inner, u64::from(count))?;
+            let last = first + i128::from(increment) * i128::from(count - 1);
+            self.of_wide(first).and_then(|_| self.of_wide(last))?;
+            Ok(SequenceNumbers { next: first, increment, left: count, numbers: PhantomData })
         })
     }
 
@@ -185,11 +189,11 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
         self.core.position().and_then(N::of_wide)
     }
 
-    fn give(&self, inner: &mut Inner<'_, impl WriteOf<E>>, count: u64) -> Result<i128> {
+    fn give(&self, inner: &mut Inner<'_, impl WriteOf<E>>, count: u64) -> Result<Given> {
         self.check(inner)?;
         let given = self.shared.give_numbers(&self.core, count)?;
         inner.local.note_numbers(given.epoch);
-        Ok(given.first)
+        Ok(given)
     }
 
     /// Checks whether a statement of this transaction may use the sequence.
@@ -201,7 +205,7 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
         inner.local.check_control()
     }
 
-    /// Returns a number that is within the sequence's bounds as one of its type.
+    /// Returns a number that is within the sequence's bounds as one of its type, which may be narrower once the sequence was altered.
     fn of_wide(&self, wide: i128) -> Result<N> {
         N::of_wide(wide).ok_or_else(|| self.core.exhausted())
     }
@@ -221,7 +225,7 @@ impl<N: SequenceNumber> Iterator for SequenceNumbers<N> {
     fn next(&mut self) -> Option<N> {
         self.left = self.left.checked_sub(1)?;
         let number = N::of_wide(self.next);
-        debug_assert!(number.is_some(), "the bounds of the sequence are those of the type, or narrower");
+        debug_assert!(number.is_some(), "the first and the last are of the type");
         self.next += i128::from(self.increment);
         number
     }

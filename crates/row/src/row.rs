@@ -20,8 +20,8 @@ pub trait Row: Columns<Self> + Sized + 'static {
     const FIXED_LEN: usize;
     /// Whether no column is the key, so that the table invents a [`RowId`] for each inserted row.
     const INVENTS_ROW_ID: bool;
-    /// Whether the table gives keys: the row is an [`AutoKey`].
-    const HAS_AUTO_KEY: bool = false;
+    /// The place in the key of the column whose numbers the table gives, if the row is an [`AutoKey`].
+    const AUTO_KEY: Option<usize> = None;
 
     /// Returns the schema of the table.
     fn schema() -> &'static Schema;
@@ -52,7 +52,7 @@ pub trait KeyedRow: Row {
     fn key(&self) -> Self::Key;
 }
 
-/// A [`Row`] whose only key column is `#[row(key, auto)]`: the table can give its key, a number.
+/// A [`Row`] with a key column that is `#[row(key, auto)]`: the table can give its value, a number.
 #[diagnostic::on_unimplemented(
     message = "the table gives no keys to rows of `{Self}`",
     note = "it gives a number to a field that is `#[row(key, auto)]`"

@@ -14,6 +14,7 @@ mod index;
 mod index_key;
 mod key;
 mod key_columns;
+mod key_number;
 mod key_part;
 #[cfg(feature = "serde")]
 mod named_row;

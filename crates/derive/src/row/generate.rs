@@ -121,7 +121,7 @@ impl RowInput {
         let (p, ident) = (&self.path, &self.ident);
         let key_type = self.key_type();
         let invents_row_id = !self.has_key();
-        let has_auto_key = self.columns.iter().any(|column| column.auto);
+        let auto_key = self.auto_key();
         let insert_key = if self.has_key() { quote!(#p::KeyedRow::key(self)) } else { quote!(row_id()) };
         let encode = self.encode_body();
         let arms = self.index_key_arms();
@@ -132,7 +132,7 @@ impl RowInput {
                 const SLOTS: &'static [#p::Slot] = &LAYOUT.slots;
                 const FIXED_LEN: usize = LAYOUT.fixed_len;
                 const INVENTS_ROW_ID: bool = #invents_row_id;
-                const HAS_AUTO_KEY: bool = #has_auto_key;
+                #auto_key
 
                 fn schema() -> &'static #p::Schema {
                     static SCHEMA: ::std::sync::LazyLock<#p::Schema> =
@@ -162,6 +162,12 @@ impl RowInput {
                 }
             }
         }
+    }
+
+    /// Returns the constant that says at which place of the key the table's numbers are.
+    fn auto_key(&self) -> Option<TokenStream> {
+        let place = self.key_columns().position(|(index, _)| self.columns[index].auto)?;
+        Some(quote!(const AUTO_KEY: ::core::option::Option<usize> = ::core::option::Option::Some(#place);))
     }
 
     fn auto_key_impl(&self) -> Option<TokenStream> {

@@ -12,7 +12,7 @@ const KEY_COLUMNS_MAX: usize = 8;
 /// The most indexes of a table.
 const INDEXES_MAX: usize = 64;
 
-const AUTO_KEY: &str = "`auto` is for the only key field of a row, in ascending order: `#[row(key, auto)]`";
+const AUTO_KEY: &str = "`auto` is for one key field of a row, in ascending order: `#[row(key, auto)]`";
 
 /// What the struct and its attributes say.
 pub(super) struct RowInput {
@@ -140,8 +140,7 @@ fn check_columns(columns: &[Column]) -> Result<()> {
     if let Some(column) = columns.iter().filter(|column| column.key.is_some()).nth(KEY_COLUMNS_MAX) {
         return Err(Error::new(column.field.span(), "a primary key has at most 8 columns"));
     }
-    let has_several = columns.iter().filter(|column| column.key.is_some()).nth(1).is_some();
-    if let Some(column) = columns.iter().find(|column| column.auto && has_several) {
+    if let Some(column) = columns.iter().filter(|column| column.auto).nth(1) {
         return Err(Error::new(column.field.span(), AUTO_KEY));
     }
     Ok(())

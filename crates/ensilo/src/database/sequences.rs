@@ -41,11 +41,11 @@ impl<E: Engine> Database<E> {
         Sequence::new(&self.shared, core)
     }
 
-    /// Like [`Database::sequence`], with options for a sequence that is made. One that is there has to have been made with the same.
+    /// Like [`Database::sequence`], with options for a sequence that is made. One that is there has to have the same.
     ///
     /// # Errors
     /// As [`Database::sequence`]; [`Error::InvalidSequence`] when the options contradict each other or the type, or the sequence that is there
-    /// was made with others.
+    /// has others, to which [`Database::alter_sequence`] is the remedy.
     pub fn sequence_with<N: SequenceNumber>(
         &self,
         name: &str,
@@ -56,8 +56,10 @@ impl<E: Engine> Database<E> {
             Some(core) => core,
             None => self.make_sequence::<N>(name, &options)?,
         };
-        if core.definition != definition {
-            let text = format!("{name} was made with {}", core.definition.difference_from(&definition));
+        let there = core.definition();
+        if there != definition {
+            let differing = there.difference_from(&definition);
+            let text = format!("{name} has {differing}; Database::alter_sequence gives it other options");
             return Err(Error::InvalidSequence(Name::new(text)));
         }
         Sequence::new(&self.shared, core)
@@ -70,6 +72,59 @@ impl<E: Engine> Database<E> {
     pub fn list_sequences(&self) -> Result<Vec<String>> {
         self.check_open()?;
         self.shared.list_sequences()
+    }
+
+    /// Gives a sequence other options, as if it had been made with them. It goes on behind the number that it gave last, with numbers
+    /// which are reserved anew, so that none is left out; handles that there are go by the new options.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Sequence, SequenceOptions};
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let orders: Sequence<u32> = db.sequence("order")?;
+    /// assert_eq!(db.transact(|tx| orders.next(tx))?, 1);
+    /// let options = || SequenceOptions::new().increment(10).block_len(1000);
+    /// db.alter_sequence::<u32>("order", options())?;
+    /// assert_eq!(db.transact(|tx| orders.next(tx))?, 11);
+    /// let orders: Sequence<u32> = db.sequence_with("order", options())?; // as the program that runs next
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Where the number that was given last is before the new bounds, the sequence goes on with the first number; where it is past them, the
+    /// sequence is at its end. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
+    /// before, or as it is then. It is not undone with a transaction, and not made in one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSequence`]; [`Error::InvalidSequence`] when the options contradict each other or the type `N`, and for names without or with
+    /// more than 255 bytes; [`Error::NestedRequest`], [`Error::ReadOnly`], [`Error::Closed`], [`Error::OutOfMemory`]; [`Error::LogFailed`] as
+    /// [`Database::transact`].
+    pub fn alter_sequence<N: SequenceNumber>(&self, name: &str, options: SequenceOptions) -> Result<()> {
+        let definition = options.define(N::LEAST..=N::LARGEST)?;
+        let core = self.known_sequence(name)?;
+        self.shared.alter_sequence(&core, &definition)
+    }
+
+    /// Lets a sequence go on with the number `next`, wherever it is. Numbers that were given may be given again then: see
+    /// [`Sequence::advance_past`] to go on behind a number in any case.
+    ///
+    /// ```
+    /// # use ensilo::{Database, Sequence};
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let invoices: Sequence<u32> = db.sequence("invoice of this year")?;
+    /// assert_eq!(db.transact(|tx| Ok((invoices.next(tx)?, invoices.next(tx)?)))?, (1, 2));
+    /// db.restart_sequence("invoice of this year", 1u32)?;
+    /// assert_eq!(db.transact(|tx| invoices.next(tx))?, 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// [`Sequence::last_given`] is the number before `next` until that is given. After a crash the sequence is as it was before, or goes on with `next`.
+    ///
+    /// # Errors
+    /// As [`Database::alter_sequence`]; [`Error::InvalidSequence`] when `next` is not within the sequence's bounds.
+    pub fn restart_sequence<N: SequenceNumber>(&self, name: &str, next: N) -> Result<()> {
+        let core = self.known_sequence(name)?;
+        self.shared.restart_sequence(&core, next.to_wide())
     }
 
     /// Drops a sequence. Handles to it return [`Error::UnknownSequence`] from now on. One that is made with the same name later begins anew.
@@ -86,6 +141,10 @@ impl<E: Engine> Database<E> {
             return Err(Error::InvalidSequence(Name::new(format!("a name has 1 to {NAME_LEN_MAX} bytes"))));
         }
         self.shared.find_sequence(&SequenceKey::named(name), &name.into())
+    }
+
+    fn known_sequence(&self, name: &str) -> Result<Arc<SequenceCore>> {
+        self.find_sequence(name)?.ok_or_else(|| Error::UnknownSequence(Name::new(name)))
     }
 
     fn make_sequence<N: SequenceNumber>(

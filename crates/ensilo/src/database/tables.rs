@@ -12,6 +12,7 @@ use super::schema_check::{change_to, check_schema};
 use crate::catalog::index_core::IndexState;
 use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
+use crate::error::Name;
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -218,8 +219,8 @@ impl<E: Engine> Database<E> {
 
     /// Returns the handle. The table gives keys from now on if the row type says so.
     fn table_of<T: Row>(&self, core: Arc<TableCore<E::Store>>) -> Result<Table<T, E>> {
-        if T::HAS_AUTO_KEY {
-            self.shared.make_numbers(&core)?;
+        if let Some(place) = T::AUTO_KEY {
+            self.shared.make_numbers(&core, place)?;
         }
         Ok(Table::new(core))
     }
@@ -239,17 +240,39 @@ impl<E: Engine> Database<E> {
     }
 
     /// Lets a table give keys from now on, as a row type with `#[row(key, auto)]` does: see [`DynamicTable::insert_auto`]. Does nothing if the table
-    /// does so already. It ends with the table.
+    /// does so already. It ends with the table. Where the key has several columns, [`Database::give_keys_in`] says which is meant.
     ///
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::InvalidSequence`] when the primary key is not one ascending integer of up to 64 bits; those of
     /// [`Database::sequence`] when one is to be made.
     pub fn give_keys(&self, table: &str) -> Result<()> {
+        self.give_keys_at(table, |schema| (schema.key_parts().len() == 1).then_some(0))
+    }
+
+    /// Like [`Database::give_keys`], for this column of the primary key, which may have others.
+    ///
+    /// # Errors
+    /// As [`Database::give_keys`]; [`Error::InvalidSequence`] when the column is not in the primary key, or no ascending integer of up to 64 bits, or
+    /// the table gives the numbers of another column already.
+    pub fn give_keys_in(&self, table: &str, column: &str) -> Result<()> {
+        self.give_keys_at(table, |schema| {
+            let column = schema.column(column)?;
+            schema.key_parts().iter().position(|part| part.column == column)
+        })
+    }
+
+    fn give_keys_at(&self, table: &str, place: impl FnOnce(&Schema) -> Option<usize>) -> Result<()> {
         let core = self.table_core(table)?;
         if self.shared.read_only().is_some() {
             return Err(Error::ReadOnly);
         }
-        self.shared.make_numbers(&core)
+        let place = place(&core.schema).filter(|place| core.schema.is_key_number(*place));
+        let no_number = || {
+            Error::InvalidSequence(Name::new(format!(
+                "what table {table} is to give is not one ascending integer of up to 64 bits in its key"
+            )))
+        };
+        self.shared.make_numbers(&core, place.ok_or_else(no_number)?)
     }
 
     /// Returns the names of all tables, in alphabetical order.

@@ -36,6 +36,19 @@ impl Definition {
         differing.join(", ")
     }
 
+    /// Returns what is to be written down as reserved so that a sequence which has given numbers up to `position` goes on by this definition: with the
+    /// number behind it, with the first one where it has not come to the bounds yet, and not at all where it is past them.
+    pub(super) fn reserved_after(&self, position: Option<i128>) -> Option<i128> {
+        let position = position?;
+        let is_before = if self.increment > 0 { position < self.min } else { position > self.max };
+        (!is_before).then(|| self.bounded(position))
+    }
+
+    /// Returns what is to be written down as reserved so that the sequence goes on with `next`.
+    pub(super) fn reserved_before(&self, next: i128) -> i128 {
+        next - i128::from(self.increment)
+    }
+
     /// Returns the number behind `last`, the first one if none was given yet; `None` at the end.
     pub(super) fn behind(&self, last: Option<i128>) -> Option<i128> {
         let Some(last) = last else { return Some(self.start) };

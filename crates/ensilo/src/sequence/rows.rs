@@ -4,9 +4,9 @@
 //! | column | type | what it is |
 //! |---|---|---|
 //! | `table` | u32, key | the store of the table whose keys the sequence gives; 0 if it is a program's |
-//! | `name` | text, key | the name of a program's; otherwise empty |
-//! | `start`, `increment`, `min`, `max`, `cycles`, `block_len` | i128, i64, i128, i128, bool, u32 | as it was made |
-//! | `reserved` | i128 or null | the last number that may have been given |
+//! | `name` | text, key | the name of a program's; of a table's, the place in its key of the column that the numbers are of, empty for the first |
+//! | `start`, `increment`, `min`, `max`, `cycles`, `block_len` | i128, i64, i128, i128, bool, u32 | as it was made, or altered |
+//! | `reserved` | i128 or null | the last number that may have been given; the sequence goes on behind it, with `start` if it is null |
 
 use ensilo_derive::{Columns, Row};
 
@@ -55,7 +55,14 @@ impl SequenceRow {
             && block_len != 0
             && [min, max].iter().all(|bound| ALL_NUMBERS.contains(bound))
             && bounds.contains(&start)
-            && reserved.is_none_or(|reserved| bounds.contains(&reserved));
+            && reserved.is_none_or(|reserved| self.can_go_on_behind(reserved));
         is_sound.then_some(Definition { start, increment, min, max, cycles, block_len })
+    }
+
+    /// Returns whether a sequence may be behind this number: one of its own, or the one before its first, from where it was to go on.
+    fn can_go_on_behind(&self, reserved: i128) -> bool {
+        let bounds = self.min..=self.max;
+        let next = reserved.checked_add(i128::from(self.increment));
+        bounds.contains(&reserved) || next.is_some_and(|next| bounds.contains(&next))
     }
 }

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub(crate) struct SequenceKey {
     /// The store of the table whose keys it gives, or 0.
     pub(crate) table: u32,
-    /// Of one that a program has named, or nothing.
+    /// Of one that a program has named; of a table, the place in its key of the column that the numbers are of, or nothing for the first one.
     pub(crate) name: Arc<str>,
 }
 
@@ -23,7 +23,6 @@ pub(crate) struct SequenceCore {
     pub(super) key: SequenceKey,
     /// For messages.
     pub(crate) name: Arc<str>,
-    pub(crate) definition: Definition,
     state: Mutex<State>,
 }
 
@@ -32,8 +31,15 @@ impl SequenceKey {
         SequenceKey { table: 0, name: name.into() }
     }
 
-    pub(crate) fn of_table(table: u32) -> Self {
-        SequenceKey { table, name: "".into() }
+    /// Returns the key of the sequence whose numbers are at this place of a table's key.
+    pub(crate) fn of_table(table: u32, place: usize) -> Self {
+        let name = if place == 0 { "".into() } else { place.to_string().into() };
+        SequenceKey { table, name }
+    }
+
+    /// Returns the place in the table's key; `None` if no sequence of a table can be called so.
+    pub(super) fn place(&self) -> Option<usize> {
+        if self.name.is_empty() { Some(0) } else { self.name.parse().ok().filter(|place| *place > 0) }
     }
 }
 
@@ -44,7 +50,11 @@ impl SequenceCore {
         definition: Definition,
         reserved: Option<i128>,
     ) -> Arc<Self> {
-        Arc::new(SequenceCore { key, name, definition, state: Mutex::new(State::opened(reserved)) })
+        Arc::new(SequenceCore { key, name, state: Mutex::new(State::opened(definition, reserved)) })
+    }
+
+    pub(crate) fn definition(&self) -> Definition {
+        lock(&self.state).definition.clone()
     }
 
     pub(crate) fn position(&self) -> Option<i128> {

@@ -11,6 +11,7 @@ use super::definition::{Definition, Run};
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct State {
+    pub(super) definition: Definition,
     /// Where the sequence is: the last number that was given, or passed over.
     position: Option<i128>,
     /// What can be given without a reservation.
@@ -34,14 +35,16 @@ pub(super) enum End {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) first: i128,
+    /// From one to the next.
+    pub(crate) increment: i64,
     pub(crate) epoch: Epoch,
 }
 
 impl State {
     /// The state at an opening: what was reserved may have been given.
-    pub(super) fn opened(reserved: Option<i128>) -> Self {
+    pub(super) fn opened(definition: Definition, reserved: Option<i128>) -> Self {
         let left = Run { first: 0, count: 0 };
-        State { position: reserved, left, reserved, reserved_in: Epoch::new(0), end: None }
+        State { definition, position: reserved, left, reserved, reserved_in: Epoch::new(0), end: None }
     }
 
     pub(super) fn position(&self) -> Option<i128> {
@@ -52,55 +55,61 @@ impl State {
     ///
     /// # Errors
     /// The sequence has not as many.
-    pub(super) fn to_reserve(&self, definition: &Definition, count: u64) -> Result<Option<Run>, Exhausted> {
+    pub(super) fn to_reserve(&self, count: u64) -> Result<Option<Run>, Exhausted> {
         if self.left.count >= count {
             return Ok(None);
         }
-        let next = if self.left.count > 0 { Some(self.left.first) } else { definition.behind(self.reserved) };
-        next.and_then(|next| definition.run_from(next, count)).map(Some).ok_or(Exhausted)
+        let next =
+            if self.left.count > 0 { Some(self.left.first) } else { self.definition.behind(self.reserved) };
+        next.and_then(|next| self.definition.run_from(next, count)).map(Some).ok_or(Exhausted)
     }
 
     /// Notes that a run was reserved in this epoch.
-    pub(super) fn reserve(&mut self, definition: &Definition, run: Run, epoch: Epoch) {
+    pub(super) fn reserve(&mut self, run: Run, epoch: Epoch) {
         self.left = run;
-        self.reserved = Some(definition.last_of(run));
+        self.reserved = Some(self.definition.last_of(run));
         self.reserved_in = epoch;
     }
 
     /// Gives the first `count` numbers of what is left, which has as many.
-    pub(super) fn give(&mut self, definition: &Definition, count: u64) -> Given {
+    pub(super) fn give(&mut self, count: u64) -> Given {
         debug_assert!((1..=self.left.count).contains(&count), "{count} of {:?}", self.left);
         let first = self.left.first;
-        self.position = Some(definition.at(first, count - 1));
-        self.skip(definition, count);
-        Given { first, epoch: self.reserved_in }
+        self.position = Some(self.definition.at(first, count - 1));
+        self.skip(count);
+        Given { first, increment: self.definition.increment, epoch: self.reserved_in }
     }
 
-    fn skip(&mut self, definition: &Definition, count: u64) {
-        self.left = Run { first: definition.at(self.left.first, count), count: self.left.count - count };
+    fn skip(&mut self, count: u64) {
+        self.left = Run { first: self.definition.at(self.left.first, count), count: self.left.count - count };
     }
 
     /// Passes over what is left up to `position`. Returns whether the sequence is behind that then; otherwise `position` is to be
     /// written down, and [`State::jump`] follows.
-    pub(super) fn pass_over(&mut self, definition: &Definition, position: i128) -> bool {
-        let is_behind = |at: Option<i128>| at.is_some_and(|at| !definition.is_behind(position, at));
+    pub(super) fn pass_over(&mut self, position: i128) -> bool {
+        let is_behind = |at: Option<i128>| at.is_some_and(|at| !self.definition.is_behind(position, at));
         if is_behind(self.position)
-            || self.position.is_none() && definition.is_behind(definition.start, position)
+            || self.position.is_none() && self.definition.is_behind(self.definition.start, position)
         {
             return true;
         }
         if self.left.count == 0 || !is_behind(self.reserved) {
             return false;
         }
-        let passed = definition.passed_by(self.left.first, position).min(self.left.count);
+        let passed = self.definition.passed_by(self.left.first, position).min(self.left.count);
         self.position = Some(position);
-        self.skip(definition, passed);
+        self.skip(passed);
         true
     }
 
     /// Goes to a position that was written down in this epoch.
     pub(super) fn jump(&mut self, position: i128, epoch: Epoch) {
-        *self = State { reserved_in: epoch, ..State::opened(Some(position)) };
+        self.alter(self.definition.clone(), Some(position), epoch);
+    }
+
+    /// Goes on by another definition, behind `reserved`: both were written down in this epoch. Nothing is left of what was reserved before.
+    pub(super) fn alter(&mut self, definition: Definition, reserved: Option<i128>, epoch: Epoch) {
+        *self = State { reserved_in: epoch, ..State::opened(definition, reserved) };
     }
 
     /// Returns the epoch that the last reservation was made in.
@@ -142,12 +151,12 @@ mod tests {
                 cycles: below(2) == 0,
                 block_len: below(10) as u32 + 1,
             };
-            let (mut state, mut last) = (State::opened(None), None);
+            let (mut state, mut last) = (State::opened(definition.clone(), None), None);
             for step in 0..60 {
                 // An opening after a clean end.
                 if below(10) == 0 {
                     let reserved = state.close().unwrap_or(state.reserved);
-                    state = State::opened(reserved);
+                    state = State::opened(definition.clone(), reserved);
                 }
                 // A single number is all that a cycle without gaps can be asked for.
                 let count = if definition.cycles { 1 } else { below(4) + 1 };
@@ -158,13 +167,13 @@ mod tests {
                         Some(next)
                     })
                     .collect();
-                match (state.to_reserve(&definition, count), expected) {
+                match (state.to_reserve(count), expected) {
                     (Err(Exhausted), None) => {}
                     (Ok(run), Some(expected)) => {
                         if let Some(run) = run {
-                            state.reserve(&definition, run, Epoch::new(step));
+                            state.reserve(run, Epoch::new(step));
                         }
-                        let given = state.give(&definition, count);
+                        let given = state.give(count);
                         let given: Vec<_> = (0..count).map(|at| definition.at(given.first, at)).collect();
                         assert_eq!(given, expected, "{definition:?} after {last:?}");
                         last = given.last().copied();
@@ -180,22 +189,22 @@ mod tests {
     fn what_was_passed_over_is_not_given() {
         let definition =
             Definition { start: 1, increment: 2, min: 1, max: 1000, cycles: false, block_len: 5 };
-        let mut state = State::opened(None);
+        let mut state = State::opened(definition.clone(), None);
         let next = |state: &mut State| {
-            if let Some(run) = state.to_reserve(&definition, 1).unwrap() {
-                state.reserve(&definition, run, Epoch::new(1));
+            if let Some(run) = state.to_reserve(1).unwrap() {
+                state.reserve(run, Epoch::new(1));
             }
-            state.give(&definition, 1).first
+            state.give(1).first
         };
         assert_eq!(next(&mut state), 1);
         // 3, 5, 7 and 9 are left.
-        assert!(state.pass_over(&definition, 4));
+        assert!(state.pass_over(4));
         assert_eq!(next(&mut state), 5);
-        assert!(state.pass_over(&definition, 2) && state.pass_over(&definition, 9));
+        assert!(state.pass_over(2) && state.pass_over(9));
         assert_eq!(next(&mut state), 11);
-        assert!(!state.pass_over(&definition, 20));
+        assert!(!state.pass_over(20));
         state.jump(20, Epoch::new(2));
         assert_eq!((next(&mut state), state.position()), (22, Some(22)));
-        assert!(state.pass_over(&definition, 22));
+        assert!(state.pass_over(22));
     }
 }

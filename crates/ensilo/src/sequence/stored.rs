@@ -40,6 +40,27 @@ impl<E: Engine> DatabaseShared<E> {
         }
     }
 
+    /// Returns the sequence that gives keys of a table, if there is one.
+    pub(crate) fn find_sequence_of_table(
+        &self,
+        table: u32,
+        name: &Arc<str>,
+    ) -> Result<Option<Arc<SequenceCore>>> {
+        let Some(rows) = self.sequence_rows()? else { return Ok(None) };
+        let mut known = self.catalog.sequences.lock();
+        if let Some(core) = known.values().find(|core| core.key.table == table) {
+            return Ok(Some(Arc::clone(core)));
+        }
+        let read = self.commit_apart(|tx| rows.prefix((table,)).first(tx));
+        match read.map_err(|undone| undone.error)?.value {
+            Some((_, row)) => {
+                let key = SequenceKey { table, name: row.name.as_str().into() };
+                register(&mut known, &key, name, &row).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// Makes a sequence, or returns the one that another thread has made meanwhile.
     pub(crate) fn make_sequence(
         &self,
@@ -82,7 +103,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Deletes the row of the sequence that gives the keys of a table, which is being dropped.
     pub(crate) fn delete_numbers_of_table(&self, tx: &mut Transaction<'_, E>, table: u32) -> Result<()> {
         match self.sequence_rows()? {
-            Some(rows) => rows.delete(tx, (table, "")).map(drop),
+            Some(rows) => rows.prefix((table,)).delete(tx).map(drop),
             None => Ok(()),
         }
     }
@@ -95,8 +116,8 @@ impl<E: Engine> DatabaseShared<E> {
         to: u32,
     ) -> Result<()> {
         let Some(rows) = self.sequence_rows()? else { return Ok(()) };
-        match rows.take(tx, (from, ""))? {
-            Some(mut row) => {
+        match rows.prefix((from,)).take_first(tx)? {
+            Some((_, mut row)) => {
                 row.table = to;
                 rows.insert(tx, &row).map(drop)
             }
@@ -106,7 +127,13 @@ impl<E: Engine> DatabaseShared<E> {
 
     /// Ends the sequence that gives the keys of a table, which was dropped, or has got another store.
     pub(crate) fn forget_numbers_of_table(&self, table: u32) {
-        forget(&mut self.catalog.sequences.lock(), &SequenceKey::of_table(table));
+        self.catalog.sequences.lock().retain(|key, core| {
+            let is_other = key.table != table;
+            if !is_other {
+                core.mark_dropped();
+            }
+            is_other
+        });
     }
 
     /// Returns the names of the sequences that programs have made, in alphabetical order.
@@ -123,19 +150,19 @@ impl<E: Engine> DatabaseShared<E> {
     /// Gives `count` numbers, one at least, after more were reserved where there are not as many left.
     pub(crate) fn give_numbers(&self, core: &SequenceCore, count: u64) -> Result<Given> {
         let mut state = core.lock()?;
-        let run = state.to_reserve(&core.definition, count).map_err(|_| core.exhausted())?;
+        let run = state.to_reserve(count).map_err(|_| core.exhausted())?;
         if let Some(run) = run {
-            let epoch = self.write_reserved(core, Some(core.definition.last_of(run)))?;
-            state.reserve(&core.definition, run, epoch);
+            let epoch = self.write_reserved(core, Some(state.definition.last_of(run)))?;
+            state.reserve(run, epoch);
         }
-        Ok(state.give(&core.definition, count))
+        Ok(state.give(count))
     }
 
     /// Lets a sequence go on behind this number. Returns the epoch that says so when it is stored.
     pub(crate) fn pass_over_numbers(&self, core: &SequenceCore, number: i128) -> Result<Epoch> {
         let mut state = core.lock()?;
-        if !state.pass_over(&core.definition, number) {
-            let position = core.definition.bounded(number);
+        if !state.pass_over(number) {
+            let position = state.definition.bounded(number);
             let epoch = self.write_reserved(core, Some(position))?;
             state.jump(position, epoch);
         }
@@ -186,12 +213,15 @@ impl<E: Engine> DatabaseShared<E> {
     }
 
     /// Runs a transaction beside the one that the calling thread may have open.
-    fn commit_apart<R>(&self, body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>) -> Outcome<R> {
+    pub(super) fn commit_apart<R>(
+        &self,
+        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
+    ) -> Outcome<R> {
         attempt::run_on(self, &mut *self.lend()?, RetryPolicy::internal(self.retries), &mut |_| (), body)
     }
 
     /// Returns the table of the sequences' rows, if there is one.
-    fn sequence_rows(&self) -> Result<Option<Table<SequenceRow, E>>> {
+    pub(super) fn sequence_rows(&self) -> Result<Option<Table<SequenceRow, E>>> {
         let Some(core) = self.catalog.any_table(SEQUENCES) else { return Ok(None) };
         let is_as_expected = core.schema.columns() == SequenceRow::schema().columns()
             && core.schema.primary_key() == SequenceRow::schema().primary_key();

@@ -1,18 +1,19 @@
 //! Inserts, updates and deletes of static rows.
 
-use ensilo_engine::{Engine, ReadOf, Store as _, WriteOf};
+use ensilo_engine::{Engine, ReadOf, WriteOf};
 use ensilo_row::{AsKey, AutoKey, Columns, Key as _, KeyBuf, KeyedRow, Row, RowBuf, RowId};
 use ensilo_sync::region::{self, Region};
 
 use super::Table;
 use super::found::refuse_other_key;
+use crate::all_or_none::insert_all;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::index_set::column_mask;
 use crate::error::WrongType;
 use crate::maintain;
 use crate::row_ids::ROW_ID_END;
 use crate::row_words::{RowWords, whole};
-use crate::sequence::insert_under_next;
+use crate::sequence::{ReservedKeys, insert_under_next};
 use crate::transaction::{Inner, WriteTransaction};
 use crate::{Error, Result};
 
@@ -52,9 +53,33 @@ impl<T: Row, E: Engine> Table<T, E> {
     ///
     /// The numbers are those of a [`Sequence`](crate::generic::Sequence) that belongs to the table: 1, 2, 3 and so on, each given once, whether its row is
     /// committed, undone or deleted, with the gaps that sequences have. It is made when the table is first opened, or created, with
-    /// a row type that says `#[row(key, auto)]`, and goes on behind the largest key that the table has then; programs that know the table otherwise
-    /// may use it as well. Where a number is taken by a row that was inserted with it, the numbers go on behind the largest key that the table has:
+    /// a row type that says `#[row(key, auto)]`, and goes on behind the largest number that the table has then; programs that know the table otherwise
+    /// may use it as well. Where a number is taken by a row that was inserted with it, the numbers go on behind the largest that the table has:
     /// so a row with the largest number of the type may be the last.
+    ///
+    /// # Keys of several columns
+    /// One column of the key is `auto`, and `row` has the others, as the tenant of `(tenant, id)`:
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// #[derive(Row)]
+    /// #[row(table = "ticket")]
+    /// struct Ticket {
+    ///     #[row(key)]
+    ///     tenant: u16,
+    ///     #[row(key, auto)]
+    ///     id: u64,
+    ///     text: String,
+    /// }
+    ///
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let tickets = db.table::<Ticket>()?;
+    /// let add = |tenant| db.transact(|tx| tickets.insert_auto(tx, &Ticket { tenant, id: 0, text: String::new() }));
+    /// assert_eq!((add(7)?, add(9)?, add(7)?), ((7, 1), (9, 2), (7, 3)));
+    /// # Ok(()) }
+    /// ```
+    /// All rows of the table share the one sequence: no number is given twice, whatever the other columns are, and those of one tenant
+    /// are not consecutive. Where a number is taken, they go on behind the largest of the rows with the same columns before it.
     ///
     /// # Errors
     /// As [`Table::insert`], and of [`Sequence`](crate::generic::Sequence); [`Error::SequenceExhausted`] behind the largest number of the key's type;
@@ -65,10 +90,45 @@ impl<T: Row, E: Engine> Table<T, E> {
     {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            row.encode(&mut inner.local.row);
-            insert_under_next::<E, _>(inner, &self.core, |key| {
-                T::Key::decode(key.as_bytes()).map_err(|_| self.core.unknown_value(key.as_bytes()))
-            })
+            self.insert_row_auto(inner, row, &mut ReservedKeys::for_rows(1)).map(|(key, _)| key)
+        })
+    }
+
+    /// Inserts all of the rows under numbers that the table gives, or none of them, and returns their keys in the order of the rows. The numbers
+    /// are reserved together, so that they follow each other unless a program has chosen some of them: see [`Table::insert_auto`].
+    ///
+    /// ```
+    /// # use ensilo::{Database, Row};
+    /// # #[derive(Row)]
+    /// # #[row(table = "customer")]
+    /// # struct Customer {
+    /// #     #[row(key, auto)]
+    /// #     id: u32,
+    /// #     name: String,
+    /// # }
+    /// # fn main() -> ensilo::Result<()> {
+    /// # let db = Database::in_memory()?;
+    /// let customers = db.table::<Customer>()?;
+    /// let rows = ["Ada", "Grace", "Barbara"].map(|name| Customer { id: 0, name: name.to_owned() });
+    /// assert_eq!(db.transact(|tx| customers.insert_many_auto(tx, &rows))?, [1, 2, 3]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Table::insert_auto`]. Nothing has changed then, except that the numbers are gone.
+    pub fn insert_many_auto<'t, 'r>(
+        &self,
+        tx: &mut impl WriteTransaction<'t, E>,
+        rows: impl IntoIterator<Item = &'r T>,
+    ) -> Result<Vec<T::Key>>
+    where
+        T: AutoKey + 'r,
+    {
+        // The caller's iterator runs before anything has changed: it may panic.
+        let rows: Vec<&T> = rows.into_iter().collect();
+        let mut reserved = ReservedKeys::for_rows(rows.len());
+        tx.statement(|inner| {
+            insert_all(inner, &self.core, rows, |inner, row| self.insert_row_auto(inner, row, &mut reserved))
         })
     }
 
@@ -115,27 +175,10 @@ impl<T: Row, E: Engine> Table<T, E> {
         // The caller's iterator runs before anything has changed: it may panic.
         let rows: Vec<&T> = rows.into_iter().collect();
         tx.statement(|inner| {
-            self.core.check(inner.local)?;
-            let mut keys = Vec::with_capacity(rows.len());
-            let inserted = rows.into_iter().try_for_each(|row| {
-                keys.push(self.insert_row(inner, row)?);
-                Ok(())
-            });
-            match inserted {
-                Ok(()) => Ok(keys),
-                Err(error) => {
-                    let taken_back = match inner.is_doomed() {
-                        true => Ok(()),
-                        false => keys.iter().try_for_each(|key| self.delete_row(inner, key).map(drop)),
-                    };
-                    if taken_back.is_err() && !inner.is_doomed() {
-                        // The table takes no writes any more, since a moment ago.
-                        return Err(inner.inconsistent(self.core.store.id(), &[]));
-                    }
-                    taken_back?;
-                    Err(error)
-                }
-            }
+            insert_all(inner, &self.core, rows, |inner, row| {
+                let key = self.insert_row(inner, row)?;
+                self.encode(&key).map(|bytes| (key, bytes))
+            })
         })
     }
 
@@ -303,6 +346,26 @@ impl<T: Row, E: Engine> Table<T, E> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Inserts a row under the next number that the table gives, and returns its key as well as that in bytes.
+    fn insert_row_auto(
+        &self,
+        inner: &mut Inner<'_, impl WriteOf<E>>,
+        row: &T,
+        reserved: &mut ReservedKeys,
+    ) -> Result<(T::Key, KeyBuf)>
+    where
+        T: AutoKey,
+    {
+        row.encode(&mut inner.local.row);
+        let given = self.encode(&row.key())?;
+        let decode = |key: &KeyBuf| {
+            T::Key::decode(key.as_bytes()).map_err(|_| self.core.unknown_value(key.as_bytes()))
+        };
+        let check = |key: &KeyBuf| decode(key).map(drop);
+        let key = insert_under_next(inner, &self.core, reserved, &given, check)?;
+        decode(&key).map(|decoded| (decoded, key))
     }
 
     /// Inserts a row that was about to get a row id which a program has chosen for another one.

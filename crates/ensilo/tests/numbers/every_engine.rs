@@ -1,6 +1,8 @@
 //! The tests of every engine: compiled for each of them, which is that of the module above.
 
+mod altered_sequences;
 mod auto_keys;
+mod composite_keys;
 mod row_ids;
 mod sequence_crashes;
 mod sequences;

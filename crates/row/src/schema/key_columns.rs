@@ -52,8 +52,21 @@ impl<'k> KeyColumns<'k> {
 
     /// Returns the bytes of the column at this place.
     pub(super) fn bytes(&self, position: usize) -> &'k [u8] {
-        let start = if position == 0 { 0 } else { self.end(position - 1) };
-        &self.key[start..self.end(position)]
+        &self.key[self.start(position)..self.end(position)]
+    }
+
+    /// Returns the bytes of all columns before this place.
+    pub(super) fn before(&self, position: usize) -> &'k [u8] {
+        &self.key[..self.start(position)]
+    }
+
+    /// Returns the bytes of all columns behind this place.
+    pub(super) fn behind(&self, position: usize) -> &'k [u8] {
+        &self.key[self.end(position)..]
+    }
+
+    fn start(&self, position: usize) -> usize {
+        if position == 0 { 0 } else { self.end(position - 1) }
     }
 }
 
