@@ -9,6 +9,7 @@ mod parquet;
 mod row_format;
 mod row_reader;
 mod row_writer;
+mod sequences;
 mod stat;
 mod tables;
 mod timestamp_text;

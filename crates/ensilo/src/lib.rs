@@ -251,6 +251,12 @@ pub mod encoded {
     pub use crate::dynamic::{EncodedScan, EncodedTable};
 }
 
+/// Sequences as a whole, for crates of this workspace that carry them to another database. It changes without notice.
+#[doc(hidden)]
+pub mod numbers {
+    pub use crate::sequence::{CarriedSequence, SequenceOf, SequencePosition};
+}
+
 /// Several databases that are durable together, for crates of this workspace that make one of them. It changes without
 /// notice.
 #[doc(hidden)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ensilo_engine::EngineOptions;
 use ensilo_epoch::Epoch;
 use ensilo_log::Compression;
+use ensilo_row::RowId;
 
 use crate::durability::Durability;
 use crate::durable::{DurableOptions, Event, EventHook, RecoveryHook, RecoveryProgress};
@@ -48,6 +49,7 @@ pub struct Options {
     pub(crate) on_event: Option<EventHook>,
     pub(crate) on_slow_request: Option<SlowRequestHook>,
     pub(crate) pool: PoolOptions,
+    pub(crate) row_ids_behind: Option<RowId>,
 }
 
 impl Default for Options {
@@ -69,6 +71,7 @@ impl Default for Options {
             on_event: None,
             on_slow_request: None,
             pool: PoolOptions { threads, queue_len_max: 1024, pin_to_cores: true },
+            row_ids_behind: None,
         }
     }
 }
@@ -283,6 +286,14 @@ impl Options {
     /// meanwhile and none was made by then for other reasons. By default time alone is no reason.
     pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
         self.durable.checkpoint.interval = Some(interval);
+        self
+    }
+
+    /// Lets a database in a directory give new rows ids behind this one, below 2^59, from now on, as for rows that were given it in another database. Its
+    /// epochs go on with those that such ids are of.
+    #[doc(hidden)]
+    pub fn row_ids_behind(mut self, id: RowId) -> Self {
+        self.row_ids_behind = Some(id);
         self
     }
 

@@ -103,6 +103,11 @@ impl RowIdSource {
         }
     }
 
+    /// Returns the largest id of all blocks, and of what was passed over.
+    pub(crate) fn largest(&self) -> RowId {
+        RowId(self.taken.load(Ordering::Relaxed))
+    }
+
     /// Begins with the ids of the present epoch, which is later than every one on disk, and from now on keeps
     /// to the epochs. These begin with that of the ids that were passed over, if it is a later one: rows from another database may
     /// be years ahead. Nobody has pinned an epoch yet.
@@ -149,6 +154,11 @@ impl RowIdSource {
             given_back.push(left);
         }
     }
+}
+
+/// Returns the largest id that may have been given before this epoch.
+pub(crate) fn largest_before(epoch: Epoch) -> RowId {
+    RowId(epoch.get() * IDS_PER_EPOCH)
 }
 
 impl RowIds {

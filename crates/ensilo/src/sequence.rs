@@ -17,6 +17,7 @@
 
 mod alter;
 mod auto_keys;
+mod carried;
 mod definition;
 mod number;
 mod options;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use ensilo_engine::{Engine, WriteOf};
 
 pub(crate) use self::auto_keys::{ReservedKeys, insert_under_next};
+pub use self::carried::{CarriedSequence, SequenceOf, SequencePosition};
 pub use self::number::SequenceNumber;
 pub use self::options::SequenceOptions;
 pub(crate) use self::sequence_core::{SequenceCore, SequenceKey};

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use ensilo_engine::{AbortReason, Engine, EngineOptions, Session};
 use ensilo_log::{Log, is_in_foreign_code};
+use ensilo_row::RowId;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
@@ -24,7 +25,7 @@ use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
-use crate::row_ids::RowIdSource;
+use crate::row_ids::{self, RowIdSource};
 use crate::slow_request::RequestWatch;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Abort, Error, Result, trace};
@@ -105,6 +106,14 @@ impl<E: Engine> DatabaseShared<E> {
             read_only: OnceLock::new(),
             loading: Loading::default(),
         })
+    }
+
+    /// Returns a row id which is at least as large as all that were given.
+    pub(crate) fn largest_row_id(&self) -> RowId {
+        // Where nothing is written, all that is on disk is of earlier epochs.
+        let of_epochs =
+            self.read_only().map(|_| row_ids::largest_before(self.engine.epochs().global_epoch()));
+        of_epochs.unwrap_or(RowId(0)).max(self.row_ids.largest())
     }
 
     /// Tells the database from all others of the process.

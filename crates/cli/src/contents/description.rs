@@ -7,13 +7,17 @@ use ensilo::{Order, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::row_format::RowFormat;
+use super::sequences::{KeyNumbersDescription, SequenceDescription};
 use super::value_text::{column_type_of, shown};
 
 /// The name of the file that describes a dump.
 pub(super) const SCHEMA_FILE: &str = "schema.json";
 
-/// The version of that file. Another one is refused.
-const VERSION: u32 = 1;
+/// The version of that file where it has what [`PLAIN_VERSION`] has not: sequences, numbers of tables, row ids. Later ones are refused.
+const VERSION: u32 = 2;
+
+/// The version of a description without these, which earlier programs read as well.
+const PLAIN_VERSION: u32 = 1;
 
 /// What a dump has.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +27,12 @@ pub(super) struct DumpDescription {
     /// How the rows are written.
     pub(super) format: RowFormat,
     pub(super) tables: Vec<DumpedTable>,
+    /// Those of programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) sequences: Vec<SequenceDescription>,
+    /// Where a table has row ids: one that no row had a larger one than, not even one that was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) largest_row_id: Option<u64>,
 }
 
 /// A table of a dump.
@@ -33,6 +43,9 @@ pub(super) struct DumpedTable {
     /// The name of the file with its rows, beside this one.
     pub(super) file: String,
     pub(super) rows: u64,
+    /// The numbers that it gives as keys, if it gives any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) keys: Option<KeyNumbersDescription>,
 }
 
 /// A table.
@@ -82,8 +95,17 @@ pub(super) enum OrderDescription {
 }
 
 impl DumpDescription {
-    pub(super) fn new(format: RowFormat, tables: Vec<DumpedTable>) -> Self {
-        DumpDescription { version: VERSION, format, tables }
+    pub(super) fn new(
+        format: RowFormat,
+        tables: Vec<DumpedTable>,
+        sequences: Vec<SequenceDescription>,
+        largest_row_id: Option<u64>,
+    ) -> Self {
+        let is_plain = sequences.is_empty()
+            && largest_row_id.is_none()
+            && tables.iter().all(|table| table.keys.is_none());
+        let version = if is_plain { PLAIN_VERSION } else { VERSION };
+        DumpDescription { version, format, tables, sequences, largest_row_id }
     }
 
     /// Returns the text of the file.
@@ -101,9 +123,9 @@ impl DumpDescription {
             fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let read: DumpDescription = serde_json::from_str(&text)
             .map_err(|error| format!("{} describes no dump: {error}", path.display()))?;
-        if read.version != VERSION {
+        if !(PLAIN_VERSION..=VERSION).contains(&read.version) {
             return Err(format!(
-                "{} has version {}, and this program reads version {VERSION}",
+                "{} has version {}, and this program reads versions {PLAIN_VERSION} to {VERSION}",
                 path.display(),
                 read.version
             ));

@@ -13,6 +13,7 @@ use ensilo_bench::driver::{Progress, View};
 use super::description::{DumpDescription, DumpedTable, SCHEMA_FILE, TableDescription};
 use super::row_format::{RowFormat, file_columns};
 use super::row_writer::{RowWriter, WriteError};
+use super::sequences;
 use super::value_text::{is_known, shown};
 use crate::opening::open_to_read;
 use crate::output::{Output, OutputBytes, failed};
@@ -33,7 +34,8 @@ Values: integers in decimal; floats as the shortest number that is read as the s
 hexadecimal digits. In CSV null is `\\N`, and a value that begins with a backslash has another one in front. In JSON lines null
 is `null`, integers, finite floats and truth values are JSON's own, and all else is a string; integers beyond 2^53 are written
 with all their digits, which some programs round. Row ids, where a table has them in the place of a primary key, stand in a
-column `rowid`. The format is described in docs/dump.md.
+column `rowid`. A directory has the sequences as well, unless tables are named, so that numbers go on where they were. The format is
+described in docs/dump.md.
 
 A program that is built with the feature `parquet` writes Parquet as well.
 
@@ -85,7 +87,7 @@ fn dump_shown(arguments: &DumpArguments, view: &mut View) -> Result<(), String> 
     let tables: Result<Vec<_>, String> = names.iter().map(|name| dump.table(name)).collect();
     match &arguments.out {
         None => tables?.iter().try_for_each(|table| dump.write(table, OutputBytes::new(), view).map(drop))?,
-        Some(target) => dump.write_into(target, &tables?, view)?,
+        Some(target) => dump.write_into(target, &tables?, arguments.tables.is_empty(), view)?,
     }
     database.close().map_err(|error| error.to_string())
 }
@@ -129,8 +131,16 @@ impl Dump<'_> {
         }
     }
 
-    /// Writes tables into a new directory. What describes them comes last: without it the directory holds no dump.
-    fn write_into(&self, target: &Path, tables: &[Table], view: &mut View) -> Result<(), String> {
+    /// Writes tables into a new directory, and the sequences of programs if these are all tables. What describes them comes last: without it the
+    /// directory holds no dump.
+    fn write_into(
+        &self,
+        target: &Path,
+        tables: &[Table],
+        is_whole: bool,
+        view: &mut View,
+    ) -> Result<(), String> {
+        let sequences = self.database.carried_sequences().map_err(|error| error.to_string())?;
         make_empty(target)?;
         let mut dumped = Vec::new();
         for (number, table) in tables.iter().enumerate() {
@@ -141,10 +151,14 @@ impl Dump<'_> {
                 .write(table, new_file(&path)?, view)
                 .map_err(|why| format!("{}: {why}", path.display()))?;
             output.sync_all().map_err(cannot)?;
-            dumped.push(DumpedTable { schema: TableDescription::of(&table.schema), file, rows });
+            let keys = sequences::of_table(&sequences, table.schema.name());
+            dumped.push(DumpedTable { schema: TableDescription::of(&table.schema), file, rows, keys });
         }
         let rows: u64 = dumped.iter().map(|table| table.rows).sum();
-        let description = DumpDescription::new(self.format, dumped).text();
+        let has_row_ids = tables.iter().any(|table| table.schema.key_parts().is_empty());
+        let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0);
+        let of_programs = if is_whole { sequences::of_programs(&sequences) } else { Vec::new() };
+        let description = DumpDescription::new(self.format, dumped, of_programs, largest_row_id).text();
         let path = target.join(SCHEMA_FILE);
         let mut file = new_file(&path)?;
         let written = file.write_all(description.as_bytes()).and_then(|()| file.sync_all());

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use ensilo::numbers::{CarriedSequence, SequenceOf};
+use ensilo::row::RowId;
 use ensilo::{Database, Options, Schema};
 use ensilo_bench::driver::View;
 use ensilo_islands::stored_instance;
 
 use self::loader::{FileLoad, Loader};
-use super::description::{DumpDescription, SCHEMA_FILE};
+use super::description::{DumpDescription, DumpedTable, SCHEMA_FILE};
 use super::input_file::InputFile;
 use super::row_format::RowFormat;
+use super::sequences::SequenceDescription;
 use super::value_text::shown;
 use crate::opening::{open_shown, writing_to};
 use crate::output::{Output, failed};
@@ -32,7 +35,8 @@ rows before it are in; --skip-rows goes on behind them. With --atomic all rows o
 does, with all of them in memory until then; a transaction takes up to 1 GiB of log. When the command ends, what it says is in
 is on disk.
 
-Row ids stay as the column `rowid` has them, and are new where it is missing.
+Row ids stay as the column `rowid` has them, and are new where it is missing. Sequences, keys that tables give and row ids go on behind all
+that were given when the dump was made.
 
 Examples:
   ensilo load bank account accounts.csv
@@ -93,6 +97,17 @@ struct Task {
     format: RowFormat,
     /// How many rows there must be.
     rows: Option<u64>,
+    /// The numbers that the table gives as keys.
+    keys: Option<CarriedSequence>,
+}
+
+/// What is to be loaded.
+struct Plan {
+    tasks: Vec<Task>,
+    /// The sequences of programs.
+    sequences: Vec<CarriedSequence>,
+    /// Row ids go on behind it.
+    largest_row_id: Option<RowId>,
 }
 
 /// Loads files.
@@ -107,60 +122,79 @@ pub(crate) fn load(arguments: &LoadArguments) -> ExitCode {
 }
 
 fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> {
-    let tasks = match &arguments.from {
-        Some(from) => tasks_of_dump(from)?,
-        None => vec![task_of_file(arguments)?],
+    let plan = match &arguments.from {
+        Some(from) => plan_of_dump(from)?,
+        None => plan_of_file(arguments)?,
     };
+    let tasks = &plan.tasks;
     // Before anything is made.
     tasks.iter().try_for_each(|task| InputFile::check(&task.file, task.rows.is_some()))?;
-    let options = options_for(&arguments.directory, tasks.iter().any(|task| task.schema.is_some()))?;
+    let makes_tables = arguments.from.is_some() || tasks.iter().any(|task| task.schema.is_some());
+    let mut options = options_for(&arguments.directory, makes_tables)?;
+    if let Some(id) = plan.largest_row_id {
+        options = options.row_ids_behind(id);
+    }
     let database: Database = open_shown(options, &arguments.directory).map_err(|error| error.to_string())?;
     let how = FileLoad { is_atomic: arguments.atomic, skip_rows: arguments.skip_rows };
-    let loaded = load_all(&database, &tasks, how, view);
+    let loaded = load_all(&database, &plan, how, view);
     // What is in is stored when this returns.
     database.close().map_err(|error| error.to_string())?;
     loaded.map(|lines| Output::new().text(&lines))
 }
 
 /// Finds out what a dump has.
-fn tasks_of_dump(from: &Path) -> Result<Vec<Task>, String> {
+fn plan_of_dump(from: &Path) -> Result<Plan, String> {
     let path = from.join(SCHEMA_FILE);
     let description = DumpDescription::read(&path)?;
+    let of_file = |error: String| format!("{}: {error}", path.display());
     let mut names = BTreeSet::new();
     let format = description.format;
-    let task = |table: super::description::DumpedTable| {
+    let task = |table: DumpedTable| {
         if Path::new(&table.file).file_name() != Some(table.file.as_ref()) {
-            return Err(format!("{}: {} is no name of a file beside it", path.display(), shown(&table.file)));
+            return Err(of_file(format!("{} is no name of a file beside it", shown(&table.file))));
         }
         if !names.insert(table.schema.name.clone()) {
-            return Err(format!("{}: table {} comes twice", path.display(), shown(&table.schema.name)));
+            return Err(of_file(format!("table {} comes twice", shown(&table.schema.name))));
         }
-        let schema = table.schema.schema().map_err(|error| format!("{}: {error}", path.display()))?;
+        let (schema, keys) = new_table(&table).map_err(of_file)?;
         let (file, rows) = (from.join(table.file), Some(table.rows));
-        Ok(Task { table: table.schema.name, schema: Some(schema), file, format, rows })
+        Ok(Task { table: table.schema.name, schema: Some(schema), file, format, rows, keys })
     };
-    description.tables.into_iter().map(task).collect()
+    let tasks = description.tables.into_iter().map(task).collect::<Result<_, _>>()?;
+    let sequences = description.sequences.iter().map(SequenceDescription::carried);
+    let sequences = sequences.collect::<Result<_, _>>().map_err(of_file)?;
+    Ok(Plan { tasks, sequences, largest_row_id: description.largest_row_id.map(RowId) })
+}
+
+/// Returns the schema of a table that is to be made, and the numbers that it gives as keys.
+fn new_table(described: &DumpedTable) -> Result<(Schema, Option<CarriedSequence>), String> {
+    let keys = described.keys.as_ref().map(|keys| keys.carried(&described.schema.name)).transpose()?;
+    Ok((described.schema.schema()?, keys))
 }
 
 /// Finds out what a single file is loaded as.
-fn task_of_file(arguments: &LoadArguments) -> Result<Task, String> {
+fn plan_of_file(arguments: &LoadArguments) -> Result<Plan, String> {
     let LoadArguments { table, file, format, .. } = arguments;
     // The parser of the arguments has seen to it.
     let (table, file) = (table.clone().unwrap_or_default(), file.clone().unwrap_or_default());
     let format = format.or_else(|| RowFormat::of_file(&file)).unwrap_or_else(|| {
         crate::refuse_usage("the name of the file ends neither in .csv nor in .jsonl: say --format")
     });
-    let schema = if arguments.create { Some(schema_for(arguments, &table, &file)?) } else { None };
-    Ok(Task { table, schema, file, format, rows: None })
-}
-
-/// Finds the description of a new table.
-fn schema_for(arguments: &LoadArguments, table: &str, file: &Path) -> Result<Schema, String> {
-    let path = arguments.schema.clone().unwrap_or_else(|| file.with_file_name(SCHEMA_FILE));
-    let description = DumpDescription::read(&path)?;
-    let described = description.tables.iter().find(|described| described.schema.name == table);
-    let described = described.ok_or_else(|| format!("{} has no table {}", path.display(), shown(table)))?;
-    described.schema.schema().map_err(|error| format!("{}: {error}", path.display()))
+    let mut task = Task { table, schema: None, file, format, rows: None, keys: None };
+    let mut largest_row_id = None;
+    if arguments.create {
+        let path = arguments.schema.clone().unwrap_or_else(|| task.file.with_file_name(SCHEMA_FILE));
+        let description = DumpDescription::read(&path)?;
+        let described = description.tables.iter().find(|described| described.schema.name == task.table);
+        let described =
+            described.ok_or_else(|| format!("{} has no table {}", path.display(), shown(&task.table)))?;
+        let (schema, keys) = new_table(described).map_err(|error| format!("{}: {error}", path.display()))?;
+        if schema.key_parts().is_empty() {
+            largest_row_id = description.largest_row_id.map(RowId);
+        }
+        (task.schema, task.keys) = (Some(schema), keys);
+    }
+    Ok(Plan { tasks: vec![task], sequences: Vec::new(), largest_row_id })
 }
 
 /// Returns how the database is to be opened. One that is missing is made only where tables are.
@@ -177,7 +211,8 @@ fn options_for(directory: &Path, makes_tables: bool) -> Result<Options, String> 
 }
 
 /// Loads files one after the other, and returns what is to be said of it.
-fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View) -> Result<String, String> {
+fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) -> Result<String, String> {
+    let tasks = &plan.tasks;
     // Before anything is made.
     let existing = database.list_tables().map_err(|error| error.to_string())?;
     if let Some(task) = tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table)) {
@@ -187,6 +222,9 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
         ));
     }
     refuse_instance(database)?;
+    refuse_sequences(database, &plan.sequences)?;
+    let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
+    plan.sequences.iter().try_for_each(take)?;
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {
         let rows = load_file(database, task, how, view).map_err(|error| match number {
@@ -200,6 +238,19 @@ fn load_all(database: &Database, tasks: &[Task], how: FileLoad, view: &mut View)
         lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
     }
     Ok(lines)
+}
+
+/// Refuses a database that has one of the sequences.
+fn refuse_sequences(database: &Database, sequences: &[CarriedSequence]) -> Result<(), String> {
+    let existing = database.list_sequences().map_err(|error| error.to_string())?;
+    let is_there = |sequence: &CarriedSequence| match &sequence.of {
+        SequenceOf::Program(name) => existing.contains(name).then(|| name.clone()),
+        SequenceOf::Table { .. } => None,
+    };
+    match sequences.iter().find_map(is_there) {
+        Some(name) => Err(format!("a sequence named {} exists: a program has to drop it", shown(&name))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses an instance of which rows do not count by themselves.
@@ -223,6 +274,9 @@ fn load_file(database: &Database, task: &Task, how: FileLoad, view: &mut View) -
         None => database.open_dynamic_table(&task.table),
     };
     let table = table.map_err(|error| error.to_string())?;
+    if let Some(keys) = &task.keys {
+        database.take_sequence(keys).map_err(|error| error.to_string())?;
+    }
     view.stage(&format!("table {}", task.table.escape_debug()));
     let name = task.file.display().to_string();
     let loader = Loader { database, table: &table, how };

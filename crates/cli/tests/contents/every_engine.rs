@@ -7,6 +7,8 @@ mod shown;
 use super::{ENGINE, Engine as TestedEngine};
 use crate::*;
 
+type Sequence<N> = ensilo::generic::Sequence<N, TestedEngine>;
+
 /// An unused directory, with the engine's name in its own.
 fn directory(name: &str) -> TestDirectory {
     TestDirectory::new(&format!("{name}-{ENGINE}"))

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use ensilo::generic::{Database, DynamicTable};
 use ensilo::row::RowId;
-use ensilo::{ColumnType, Engine, Order, Schema, Timestamp, Value};
+use ensilo::{ColumnType, Engine, Order, Schema, SequenceOptions, Timestamp, Value};
 use serde_json::Value as Json;
 
 #[path = "../common/mod.rs"]

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use ensilo_engine::Engine;
+use ensilo_row::RowId;
 
 use super::Database;
 use crate::error::Name;
 use crate::generic::Sequence;
-use crate::sequence::{SequenceCore, SequenceKey, SequenceNumber, SequenceOptions};
+use crate::sequence::{
+    CarriedSequence, SequenceCore, SequenceKey, SequenceNumber, SequenceOf, SequenceOptions,
+};
 use crate::{Error, Result};
 
 /// The length of names, in bytes, as that of tables.
@@ -133,6 +136,30 @@ impl<E: Engine> Database<E> {
     /// [`Error::UnknownSequence`], [`Error::NestedRequest`], [`Error::ReadOnly`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
     pub fn drop_sequence(&self, name: &str) -> Result<()> {
         self.shared.drop_sequence(name)
+    }
+
+    /// Returns all sequences, also those that give keys of tables, and where they are.
+    #[doc(hidden)]
+    pub fn carried_sequences(&self) -> Result<Vec<CarriedSequence>> {
+        self.check_open()?;
+        self.shared.carried_sequences()
+    }
+
+    /// Makes a sequence that goes on where one of another database is: its table, if it has one, is there and gives no keys yet.
+    #[doc(hidden)]
+    pub fn take_sequence(&self, carried: &CarriedSequence) -> Result<()> {
+        if let SequenceOf::Program(name) = &carried.of
+            && self.find_sequence(name)?.is_some()
+        {
+            return Err(Error::InvalidSequence(Name::new(format!("there is one named {name}"))));
+        }
+        self.shared.take_sequence(carried)
+    }
+
+    /// Returns a row id which is at least as large as all that were given.
+    #[doc(hidden)]
+    pub fn largest_row_id(&self) -> RowId {
+        self.shared.largest_row_id()
     }
 
     fn find_sequence(&self, name: &str) -> Result<Option<Arc<SequenceCore>>> {

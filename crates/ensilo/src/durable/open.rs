@@ -72,6 +72,9 @@ pub(crate) fn to_write<E: Engine>(
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
     let (recovery, loads) = recover(&shared, &found, &directory)?;
+    if let Some(id) = shared.options.row_ids_behind {
+        shared.row_ids.pass_over(id);
+    }
     shared.row_ids.follow(shared.engine.epochs());
     let durable = begin_generation(&shared, found, disk, &directory, recovery.clone(), room)?;
     shared.set_durable(durable);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Options;
 use crate::error::Name;
+use crate::row_ids::ROW_ID_END;
 use crate::{Error, Result};
 
 impl Options {
@@ -46,6 +47,7 @@ impl Options {
             "memory_limit_bytes",
             "at least 8 MiB",
         )?;
+        require(self.row_ids_behind.is_none_or(|id| id < ROW_ID_END), "row_ids_behind", "below 2^59")?;
         require((1..=4096).contains(&self.pool.threads), "pool_threads", "1 to 4096")?;
         require(self.pool.queue_len_max >= 1, "pool_queue_len_max", "at least 1")
     }

@@ -14,7 +14,7 @@ use super::definition::Definition;
 use super::sequence_core::SequenceKey;
 
 /// The bounds of all types of numbers.
-const ALL_NUMBERS: std::ops::RangeInclusive<i128> = i64::MIN as i128..=u64::MAX as i128;
+pub(super) const ALL_NUMBERS: std::ops::RangeInclusive<i128> = i64::MIN as i128..=u64::MAX as i128;
 
 /// A sequence as it is stored.
 #[derive(Clone, Debug, PartialEq, Row)]

@@ -172,7 +172,7 @@ impl<E: Engine> DatabaseShared<E> {
 }
 
 /// Returns what messages call the sequence of a table.
-fn name_of<S>(table: &TableCore<S>) -> Arc<str> {
+pub(super) fn name_of<S>(table: &TableCore<S>) -> Arc<str> {
     format!("for the keys of {}", table.name).into()
 }
 
@@ -188,7 +188,7 @@ pub(super) fn number_in_key(schema: &Schema, key: &[u8], place: usize) -> Option
 }
 
 /// Returns which numbers may be at this place of a table's primary key; `None` if it is not an ascending integer of up to 64 bits.
-fn number_range(schema: &Schema, place: usize) -> Option<RangeInclusive<i128>> {
+pub(super) fn number_range(schema: &Schema, place: usize) -> Option<RangeInclusive<i128>> {
     if !schema.is_key_number(place) {
         return None;
     }

@@ -51,11 +51,17 @@ fn a_database_is_the_same_after_a_dump_and_a_load_in_either_format() {
         let again = directory.join("again");
         expect_exit(0, &["dump", "--format", format, "--out"], &[&again, &loaded]);
         for name in files_in(&dumped) {
-            assert!(fs::read(dumped.join(&name)).unwrap() == fs::read(again.join(&name)).unwrap(), "{name}");
+            let of = |dump: &Path| without_largest_row_id(&fs::read_to_string(dump.join(&name)).unwrap());
+            assert!(of(&dumped) == of(&again), "{name}");
         }
         let said = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
         assert!(said.contains("a table named \"account\" exists"), "{said}");
     }
+}
+
+/// The lines of a file but the one with the largest row id, which every database goes beyond.
+fn without_largest_row_id(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.trim_start().starts_with("\"largest_row_id\"")).collect()
 }
 
 /// A line of CSV with a single field that is empty, or one that looks like a mark, is a row.
@@ -164,7 +170,7 @@ fn a_dump_that_is_not_whole_is_refused_or_named() {
     let (schema, rows) = (dumped.join("schema.json"), dumped.join("account.csv"));
     let description = fs::read_to_string(&schema).unwrap();
     for (text, why) in [
-        (description.replace("\"version\": 1", "\"version\": 2"), "has version 2"),
+        (description.replace("\"version\": 2", "\"version\": 3"), "has version 3"),
         (description.replace("\"account.csv\"", "\"../account.csv\""), "is no name of a file beside it"),
         (description.replace("decimal(2)", "money"), "has the unknown type \"money\""),
         (description.replace("\"unique\"", "\"distinct\""), "describes no dump"),
@@ -191,4 +197,156 @@ fn a_dump_that_is_not_whole_is_refused_or_named() {
     fs::remove_file(&schema).unwrap();
     let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("other")]);
     assert!(said.contains("cannot read") && !directory.join("other").exists(), "{said}");
+}
+
+/// A database that has given numbers of each kind, and has deleted the rows with the largest.
+fn numbered(directory: &TestDirectory) -> PathBuf {
+    let path = directory.join("numbered");
+    let database = open(&path);
+    let numbers = database.sequence_with::<u32>("order", SequenceOptions::new().increment(5).block_len(3));
+    let other: Sequence<i64> = database.sequence("untouched").unwrap();
+    database.restart_sequence("untouched", i64::MAX).unwrap();
+    assert_eq!(other.name(), "untouched");
+    let table = |name: &str| {
+        let named = Schema::builder(name).column("tenant", ColumnType::Text).column("id", ColumnType::U16);
+        named.key([("tenant", Order::Ascending), ("id", Order::Ascending)]).build().unwrap()
+    };
+    let given = database.create_dynamic_table(table("given")).unwrap();
+    database.give_keys_in("given", "id").unwrap();
+    database.create_dynamic_table(table("none given")).unwrap();
+    let with_ids = Schema::builder("event").column("what", ColumnType::U8).build().unwrap();
+    let events = database.create_dynamic_table(with_ids).unwrap();
+    let numbers = numbers.unwrap();
+    let id = database.transact(|tx| {
+        assert_eq!((numbers.next(tx)?, numbers.next(tx)?), (1, 6));
+        let row = ["a".into(), Value::Null];
+        assert_eq!(given.insert_many_auto(tx, vec![row.clone(); 3])?.len(), 3);
+        events.insert(tx, &[1u8.into()])?;
+        events.insert(tx, &[2u8.into()])
+    });
+    let deleted = database.transact(|tx| {
+        given.delete(tx, &["a".into(), 3u16.into()])?;
+        events.delete(tx, &id.clone().unwrap())
+    });
+    assert!(deleted.unwrap());
+    database.close().unwrap();
+    path
+}
+
+#[test]
+fn numbers_go_on_behind_all_that_were_given() {
+    let directory = directory("numbers");
+    let from = numbered(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &from]);
+    expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+    let row = ["a".into(), Value::Null];
+    let mut largest_ids = Vec::new();
+    for path in [&from, &loaded] {
+        let database = open(path);
+        assert_eq!(database.list_sequences().unwrap(), ["order", "untouched"]);
+        let options = SequenceOptions::new().increment(5).block_len(3);
+        let orders: Sequence<u32> = database.sequence_with("order", options).unwrap();
+        let untouched: Sequence<i64> = database.sequence("untouched").unwrap();
+        let [given, none] = ["given", "none given"].map(|name| database.open_dynamic_table(name).unwrap());
+        let events = database.open_dynamic_table("event").unwrap();
+        let id = database.transact(|tx| {
+            assert_eq!((orders.next(tx)?, untouched.next(tx)?), (11, i64::MAX));
+            assert_eq!(given.insert_auto(tx, &row)?, Value::Unsigned(4));
+            assert!(none.insert_auto(tx, &row).is_err());
+            events.insert(tx, &[3u8.into()])
+        });
+        largest_ids.push(id.unwrap()[0].clone());
+        database.close().unwrap();
+    }
+    // The first database has gone on as well, so that its next id is larger than the one that was deleted.
+    let text = fs::read_to_string(dumped.join("schema.json")).unwrap();
+    let description: Json = serde_json::from_str(&text).unwrap();
+    let largest = description["largest_row_id"].as_u64().unwrap();
+    for id in largest_ids {
+        assert!(matches!(id, Value::Unsigned(id) if id > largest), "{id:?} after {largest}");
+    }
+    // What is there already is not taken again, and nothing is changed then.
+    let database = open(&directory.join("other"));
+    let _: Sequence<u32> = database.sequence("untouched").unwrap();
+    database.close().unwrap();
+    let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("other")]);
+    assert!(said.contains("a sequence named \"untouched\" exists"), "{said}");
+    assert!(open(&directory.join("other")).list_tables().unwrap().is_empty());
+}
+
+#[test]
+fn a_single_table_takes_its_numbers_along() {
+    let directory = directory("single-numbers");
+    let from = numbered(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    let named = ["dump", from.to_str().unwrap(), "given", "--out"];
+    expect_exit(0, &named, &[&dumped]);
+    let text = fs::read_to_string(dumped.join("schema.json")).unwrap();
+    assert!(!text.contains("\"sequences\""), "{text}");
+    let file = dumped.join("given.csv");
+    expect_exit(0, &["load", "--create"], &[&loaded, Path::new("given"), &file]);
+    let database = open(&loaded);
+    assert!(database.list_sequences().unwrap().is_empty());
+    let given = database.open_dynamic_table("given").unwrap();
+    let number = database.transact(|tx| given.insert_auto(tx, &["b".into(), Value::Null])).unwrap();
+    assert_eq!(number, Value::Unsigned(4));
+    database.close().unwrap();
+}
+
+#[test]
+fn dumps_of_earlier_versions_are_loaded() {
+    let directory = directory("earlier");
+    let bank = bank(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &bank]);
+    let schema = dumped.join("schema.json");
+    let mut description: Json = serde_json::from_str(&fs::read_to_string(&schema).unwrap()).unwrap();
+    let fields = description.as_object_mut().unwrap();
+    assert!(fields.insert("version".to_owned(), 1.into()) == Some(2.into()));
+    assert!(fields.remove("largest_row_id").is_some());
+    fs::write(&schema, description.to_string()).unwrap();
+    expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+    let (before, after) = (open(&bank), open(&loaded));
+    for table in before.list_tables().unwrap() {
+        assert_eq!(rows_of(&after, &table), rows_of(&before, &table));
+    }
+    // And a dump that has nothing else is one of those.
+    before.drop_table("every/\"thing\"").unwrap();
+    before.close().unwrap();
+    let plain = directory.join("plain");
+    expect_exit(0, &["dump", "--out"], &[&plain, &bank]);
+    let text = fs::read_to_string(plain.join("schema.json")).unwrap();
+    assert!(text.contains("\"version\": 1") && !text.contains("largest_row_id"), "{text}");
+}
+
+#[test]
+fn numbers_that_no_table_can_give_are_refused() {
+    let directory = directory("no-numbers");
+    let from = numbered(&directory);
+    let dumped = directory.join("dumped");
+    expect_exit(0, &["dump", "--out"], &[&dumped, &from]);
+    let schema = dumped.join("schema.json");
+    let description = fs::read_to_string(&schema).unwrap();
+    for (number, (what, instead, why)) in [
+        (
+            "\"column\": \"id\",\n        \"numbers\"",
+            "\"column\": \"tenant\",\n        \"numbers\"",
+            "no integer",
+        ),
+        ("\"max\": 65535", "\"max\": 65536", "not numbers of the column"),
+        ("\"last\": 6", "\"last\": 0", "contradict"),
+        ("\"last\": 6", "\"last\": 6, \"next\": 7", "both `last` and `next`"),
+        ("\"block_len\": 3", "\"block_len\": 0", "contradict"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = description.replace(what, instead);
+        assert_ne!(text, description, "{what}");
+        fs::write(&schema, text).unwrap();
+        let target = directory.join(&format!("target {number}"));
+        let said = expect_exit(1, &["load", "--from"], &[&dumped, &target]);
+        assert!(said.contains(why), "{what}: {said}");
+    }
 }
