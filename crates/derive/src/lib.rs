@@ -40,7 +40,8 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// On the struct:
 /// - `table = "name"`: the table's name; by default the struct's in snake case.
-/// - `index(name = "name", columns(a, b desc), unique)`: a secondary index, as often as needed; `unique` is optional.
+/// - `index(name = "name", columns(a, b desc), unique)`: a secondary index, as often as needed; `unique` is optional. Nulls come first in
+///   ascending and last in descending order; `columns(a nulls_last, b desc nulls_first)` has it the other way.
 /// - `crate = "path"`: where the traits are.
 ///
 /// A field has any type that is a column: `ensilo` lists them, and [`ColumnValue`](derive@ColumnValue) adds those of a program.
@@ -48,6 +49,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// On a field:
 /// - `key`: part of the primary key, in the order of the fields. `key, desc`: in descending order; the key then has
 ///   `std::cmp::Reverse` of the field's type. Without any key field, the table invents row ids.
+/// - `key, nulls_last` and `key, desc, nulls_first`: the place of nulls in the key, which then has `NullsLast` of the field's type, or
+///   `Reverse<NullsLast<..>>`.
 /// - `key, auto`: a field of the primary key, an integer of up to 64 bits or a struct of one; the table can give its numbers
 ///   (`Table::insert_auto`), and takes others too. A program gives the other fields of the key, if there are any.
 /// - `name = "name"`: the column's name; by default the field's.

@@ -84,7 +84,7 @@ fn unknown_or_repeated_attributes_are_refused() {
         )),
         "a name has 1 to 255 bytes"
     );
-    let expected = "expected `key`, `key, desc`, `key, auto` or `name = \"...\"`";
+    let expected = "expected `key`, `key, desc`, `key, nulls_last`, `key, auto` or `name = \"...\"`";
     assert_eq!(
         row(quote!(
             struct S {
@@ -168,7 +168,10 @@ fn indexes_name_columns_of_the_row() {
     assert_eq!(index(quote!(name = "i", columns(a desc, b asc), unique)), "");
     assert_eq!(index(quote!(name = "i", columns(c))), "the row has no field `c`");
     assert_eq!(index(quote!(name = "i", columns(a, a desc))), "the index names this column twice");
-    assert_eq!(index(quote!(name = "i", columns(a up))), "expected `asc` or `desc`");
+    assert_eq!(
+        index(quote!(name = "i", columns(a up))),
+        "expected `asc` or `desc`, and `nulls_first` or `nulls_last`"
+    );
     assert_eq!(index(quote!(name = "i", columns())), "an index has at least one column");
     assert_eq!(index(quote!(name = "i")), "an index needs `columns(...)`");
     assert_eq!(index(quote!(columns(a))), "an index needs `name = \"...\"`");
@@ -325,4 +328,41 @@ fn enums_say_how_their_numbers_are_stored_as_rust_does() {
     assert_eq!(with(quote!(#[column(repr = "u16")])), message);
     assert_eq!(with(quote!(#[column(name = "a")])), "expected `crate = \"...\"`");
     assert_eq!(with(quote!(#[column(crate = "a", crate = "b")])), "given twice");
+}
+
+#[test]
+fn the_place_of_nulls_is_said_where_it_is_another() {
+    let nulls = "nulls come first in ascending order and last in descending order; the other is `nulls_last`, or `desc nulls_first`";
+    for fields in
+        [quote!(#[row(key, nulls_first)] a: Option<u8>), quote!(#[row(key, desc, nulls_last)] a: Option<u8>)]
+    {
+        assert_eq!(row(quote!(struct S { #fields })), nulls);
+    }
+    let of_no_key = "the place of nulls is for key fields: `#[row(key, nulls_last)]`";
+    assert_eq!(
+        row(quote!(
+            struct S {
+                #[row(nulls_last)]
+                a: Option<u8>,
+            }
+        )),
+        of_no_key
+    );
+    for (columns, expected) in [
+        (quote!(a nulls_first), nulls),
+        (quote!(a desc nulls_last), nulls),
+        (quote!(a last), "expected `asc` or `desc`, and `nulls_first` or `nulls_last`"),
+        (quote!(a desc asc), "expected `asc` or `desc`, and `nulls_first` or `nulls_last`"),
+        (quote!(a nulls_last), ""),
+        (quote!(a asc nulls_last), ""),
+        (quote!(a desc nulls_first), ""),
+    ] {
+        let said = row(quote!(
+            #[row(index(name = "i", columns(#columns)))]
+            struct S {
+                a: Option<u8>,
+            }
+        ));
+        assert_eq!(said, expected, "{columns}");
+    }
 }

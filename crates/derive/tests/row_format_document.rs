@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use ensilo_derive::Row;
 use ensilo_row::{
-    Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, Row as _, RowBuf, RowId, Schema, Text, Timestamp,
+    Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, NullsLast, Row as _, RowBuf, RowId, Schema, Text,
+    Timestamp,
 };
 
 const DOCUMENT: &str = include_str!("../../../docs/row-format.md");
@@ -98,6 +99,9 @@ fn keys_are_as_documented() {
         Reverse(5u16);
         Reverse(String::from("AB"));
         Reverse(None::<u16>);
+        NullsLast(None::<u16>);
+        NullsLast(Some(5u16));
+        Reverse(NullsLast(None::<u16>));
         (1u8, String::from("A"), Reverse(-1i8));
     };
     let expected: Vec<String> =

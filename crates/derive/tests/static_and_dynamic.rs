@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use ensilo_derive::{Columns, Row};
 use ensilo_row::{
-    ColumnType, Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, Malformed, Order, Row as _, RowBuf, RowId,
-    Schema, Text, Timestamp, Value, WordSlice, Words,
+    ColumnType, Columns as _, Decimal, Key, KeyBuf, KeyedRow as _, Malformed, NullsLast, Order, Row as _,
+    RowBuf, RowId, Schema, Text, Timestamp, Value, WordSlice, Words,
 };
 use proptest::collection::vec;
 use proptest::option::of;
@@ -15,10 +15,10 @@ use proptest::prelude::*;
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(crate = "ensilo_row")]
 #[row(index(name = "by_numbers", columns(short desc, tiny)))]
-#[row(index(name = "by_words", columns(word, maybe_text desc, code), unique))]
+#[row(index(name = "by_words", columns(word, maybe_text desc nulls_first, code), unique))]
 #[row(index(name = "by_long", columns(text, maybe_wide, number), unique))]
 #[row(index(name = "by_key", columns(number desc, code), unique))]
-#[row(index(name = "by_huge", columns(huge desc, maybe_huge)))]
+#[row(index(name = "by_huge", columns(huge desc, maybe_huge nulls_last, maybe)))]
 struct Everything {
     flag: bool,
     text: String,
@@ -42,7 +42,7 @@ struct Everything {
     double: f64,
     amount: Decimal<3>,
     at: Timestamp,
-    #[row(key)]
+    #[row(key, nulls_last)]
     maybe: Option<u16>,
     name: Text<300>,
     maybe_name: Option<Text<13>>,
@@ -415,12 +415,12 @@ fn the_schema_is_the_one_built_by_hand() {
         .column("other", ColumnType::U64)
         .column("huge", ColumnType::U128)
         .nullable("maybe_huge", ColumnType::I128)
-        .key([asc("code"), desc("number"), asc("maybe")])
+        .key([asc("code"), desc("number"), ("maybe", Order::AscendingNullsLast)])
         .index("by_numbers", [desc("short"), asc("tiny")])
-        .unique_index("by_words", [asc("word"), desc("maybe_text"), asc("code")])
+        .unique_index("by_words", [asc("word"), ("maybe_text", Order::DescendingNullsFirst), asc("code")])
         .unique_index("by_long", [asc("text"), asc("maybe_wide"), asc("number")])
         .unique_index("by_key", [desc("number"), asc("code")])
-        .index("by_huge", [desc("huge"), asc("maybe_huge")])
+        .index("by_huge", [desc("huge"), ("maybe_huge", Order::AscendingNullsLast), asc("maybe")])
         .build()
         .unwrap();
     assert_eq!(*Everything::schema(), schema);
@@ -439,7 +439,7 @@ fn parts_know_what_they_touch() {
     assert_eq!(Nothing::TOUCHED_INDEXES, 0);
     let patchable = [Fixed::PATCHABLE, Nothing::PATCHABLE, KeyOnly::PATCHABLE];
     assert_eq!((patchable, Variable::PATCHABLE, Everything::PATCHABLE), ([true; 3], false, false));
-    assert_eq!(<(Text<5>, Reverse<u32>, Option<u16>)>::PARTS.len(), 3);
+    assert_eq!(<(Text<5>, Reverse<u32>, NullsLast<Option<u16>>)>::PARTS.len(), 3);
 }
 
 #[derive(Clone, Debug, PartialEq, Row)]
@@ -464,4 +464,33 @@ fn text_longer_than_its_column_is_malformed() {
         assert_eq!(dynamic.err(), expected.as_ref().err().copied());
         assert_eq!(Names::decode(&RowId(0), &row), expected);
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(crate = "ensilo_row", index(name = "by_value", columns(value asc nulls_last, at)))]
+struct Single {
+    #[row(key, desc, nulls_first)]
+    at: Option<i16>,
+    value: Option<bool>,
+}
+
+#[test]
+fn a_key_of_one_column_has_its_nulls_where_the_row_says() {
+    assert_eq!(<Single as ensilo_row::Row>::Key::PARTS, Single::schema().key_types());
+    let mut keys = Vec::new();
+    for at in [None, Some(7), Some(-1)] {
+        let row = Single { at, value: at.map(|at| at > 0) };
+        let (mut key, mut index_key, mut by_values) = (KeyBuf::new(), KeyBuf::new(), KeyBuf::new());
+        let mut words = RowBuf::new();
+        row.key().encode(&mut key);
+        row.encode(&mut words);
+        assert_eq!(row.key(), Reverse(NullsLast(at)));
+        assert_eq!(Single::decode(&row.key(), &words), Ok(row.clone()));
+        row.index_key(&row.key(), 0, &mut index_key);
+        let schema = Single::schema();
+        schema.index_key(&schema.indexes()[0], key.as_bytes(), &words, &mut by_values).unwrap();
+        assert_eq!(index_key, by_values);
+        keys.push(key.as_bytes().to_vec());
+    }
+    assert!(keys.is_sorted(), "{keys:?}");
 }

@@ -272,8 +272,8 @@ pub mod row {
     pub use ensilo_row::{
         AsKey, AsKeyColumn, AsKeyRange, AutoKey, Column, ColumnType, ColumnValue, Columns, Decimal,
         DecimalError, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix,
-        KeyReader, KeyedRow, Malformed, NAME_LEN_MAX, Order, PartSchema, PrimaryKey, ROW_LEN_MAX, Row,
-        RowBuf, RowError, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text,
+        KeyReader, KeyedRow, Malformed, NAME_LEN_MAX, NullsLast, Order, PartSchema, PrimaryKey, ROW_LEN_MAX,
+        Row, RowBuf, RowError, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text,
         TextError, Timestamp, TimestampError, Value, WordSlice, Words,
     };
     #[doc(hidden)]
@@ -304,8 +304,8 @@ pub use ensilo_engine::Engine;
 pub use ensilo_log::{Compression, LogError, OpenError};
 pub use ensilo_row::{
     AsKey, AsKeyColumn, AsKeyRange, Column, ColumnType, Columns, Decimal, GivenAs, Key, KeyColumn, KeyPrefix,
-    KeyedRow, Order, Row, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, Text, TextError,
-    Timestamp, TimestampError, Value,
+    KeyedRow, NullsLast, Order, Row, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, Text,
+    TextError, Timestamp, TimestampError, Value,
 };
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};

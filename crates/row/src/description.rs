@@ -33,10 +33,12 @@ impl RowDescription {
     /// Returns the same description, if its keys can fit.
     ///
     /// # Panics
-    /// If a key or index key is longer than [`KEY_LEN_MAX`] whatever the values; in a constant, that is a compile error.
+    /// If a key or index key is longer than [`KEY_LEN_MAX`] whatever the values, or says where nulls of a column come that has none; in a constant,
+    /// that is a compile error.
     pub const fn checked(self) -> Self {
         let key_len = primary_key_len_min(self.columns, self.key);
         assert!(key_len <= KEY_LEN_MAX, "the key columns of this row take more than KEY_LEN_MAX bytes");
+        self.check_nulls(self.key);
         let mut index = 0;
         while index < self.indexes.len() {
             let IndexDescription { parts, unique, .. } = self.indexes[index];
@@ -45,8 +47,21 @@ impl RowDescription {
                 len <= KEY_LEN_MAX,
                 "the columns of an index of this row take more than KEY_LEN_MAX bytes"
             );
+            self.check_nulls(parts);
             index += 1;
         }
         self
+    }
+
+    const fn check_nulls(self, parts: &[(usize, Order)]) {
+        let mut part = 0;
+        while part < parts.len() {
+            let (column, order) = parts[part];
+            assert!(
+                self.columns[column].nullable || !order.moves_nulls(),
+                "`nulls_last` and `nulls_first` are for columns that may be null"
+            );
+            part += 1;
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! floats           big endian; positive: sign bit flipped, negative: all bits flipped (IEEE 754 total order)
 //! fixed bytes      as they are
 //! text, bytes      escaped, then 00: byte 00 as 01 01, byte 01 as 01 02, every other byte as it is
-//! nullable         00 for null, or 01 and the value: nulls come first
+//! nullable         00 for null, or 01 and the value: nulls come first; 02 for null where they come last
 //! descending       all bytes of the column inverted
 //! ```
 //!
@@ -26,6 +26,7 @@ mod buf;
 mod column;
 pub(crate) mod escaped;
 mod given_as;
+mod nulls_last;
 mod prefix;
 mod reader;
 mod tuple;
@@ -34,8 +35,10 @@ pub use as_key::AsKey;
 pub use as_key_column::{AsKeyColumn, TextColumn};
 pub use as_key_range::AsKeyRange;
 pub use buf::KeyBuf;
+pub(crate) use column::NOT_NULL;
 pub use column::{KeyColumn, KeyPart, Order};
 pub use given_as::GivenAs;
+pub use nulls_last::NullsLast;
 pub use prefix::KeyPrefix;
 pub use reader::KeyReader;
 pub use tuple::Key;

@@ -37,7 +37,8 @@ pub use description::{IndexDescription, RowDescription};
 #[doc(hidden)]
 pub use key::TextColumn;
 pub use key::{
-    AsKey, AsKeyColumn, AsKeyRange, GivenAs, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader, Order,
+    AsKey, AsKeyColumn, AsKeyRange, GivenAs, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix, KeyReader,
+    NullsLast, Order,
 };
 pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
 pub use limits::{INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};

@@ -27,8 +27,16 @@ fn encode(schema: &Schema, values: &[Value]) -> (KeyBuf, RowBuf) {
 fn compare(parts: &[ensilo_row::PartSchema], left: &[Value], right: &[Value]) -> Ordering {
     let mut order = Ordering::Equal;
     for part in parts {
-        let by_column = left[part.column].total_cmp(&right[part.column]);
-        order = order.then(if part.order == Order::Descending { by_column.reverse() } else { by_column });
+        let (left, right) = (&left[part.column], &right[part.column]);
+        let by_column = left.total_cmp(right);
+        // Less where only the left one is null.
+        let nulls = (*left != Value::Null).cmp(&(*right != Value::Null));
+        order = order.then(match part.order {
+            Order::Ascending => by_column,
+            Order::Descending => by_column.reverse(),
+            Order::AscendingNullsLast => nulls.reverse().then(by_column),
+            Order::DescendingNullsFirst => nulls.then(by_column.reverse()),
+        });
     }
     order
 }

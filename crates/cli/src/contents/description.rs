@@ -13,7 +13,7 @@ use super::value_text::{column_type_of, shown};
 /// The name of the file that describes a dump.
 pub(super) const SCHEMA_FILE: &str = "schema.json";
 
-/// The version of that file where it has what [`PLAIN_VERSION`] has not: sequences, numbers of tables, row ids. Later ones are refused.
+/// The version of that file where it has what [`PLAIN_VERSION`] has not: sequences, numbers of tables, row ids, places of nulls. Later ones are refused.
 const VERSION: u32 = 2;
 
 /// The version of a description without these, which earlier programs read as well.
@@ -84,6 +84,17 @@ pub(super) struct IndexDescription {
 pub(super) struct PartDescription {
     pub(super) column: String,
     pub(super) order: OrderDescription,
+    /// Where nulls come, if not first in ascending and last in descending order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) nulls: Option<NullsDescription>,
+}
+
+/// The place of nulls in a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum NullsDescription {
+    First,
+    Last,
 }
 
 /// The order of a column in a key.
@@ -103,7 +114,7 @@ impl DumpDescription {
     ) -> Self {
         let is_plain = sequences.is_empty()
             && largest_row_id.is_none()
-            && tables.iter().all(|table| table.keys.is_none());
+            && tables.iter().all(|table| table.keys.is_none() && table.schema.is_plain());
         let version = if is_plain { PLAIN_VERSION } else { VERSION };
         DumpDescription { version, format, tables, sequences, largest_row_id }
     }
@@ -139,9 +150,14 @@ impl TableDescription {
         let parts = |parts: &[ensilo::row::PartSchema]| {
             let part = |part: &ensilo::row::PartSchema| PartDescription {
                 column: schema.columns()[part.column].name.clone(),
-                order: match part.order {
-                    Order::Ascending => OrderDescription::Ascending,
-                    Order::Descending => OrderDescription::Descending,
+                order: match part.order.is_descending() {
+                    false => OrderDescription::Ascending,
+                    true => OrderDescription::Descending,
+                },
+                nulls: match part.order {
+                    Order::Ascending | Order::Descending => None,
+                    Order::AscendingNullsLast => Some(NullsDescription::Last),
+                    Order::DescendingNullsFirst => Some(NullsDescription::First),
                 },
             };
             parts.iter().map(part).collect::<Vec<_>>()
@@ -162,6 +178,12 @@ impl TableDescription {
             key: parts(schema.key_parts()),
             indexes: indexes.collect(),
         }
+    }
+
+    /// Returns whether the first version of the file can describe it.
+    fn is_plain(&self) -> bool {
+        let of_indexes = self.indexes.iter().flat_map(|index| &index.columns);
+        self.key.iter().chain(of_indexes).all(|part| part.nulls.is_none())
     }
 
     /// Returns the schema that is described.
@@ -194,10 +216,12 @@ impl TableDescription {
 }
 
 fn named(parts: &[PartDescription]) -> impl Iterator<Item = (&str, Order)> {
-    parts.iter().map(|PartDescription { column, order }| {
-        let order = match order {
-            OrderDescription::Ascending => Order::Ascending,
-            OrderDescription::Descending => Order::Descending,
+    parts.iter().map(|PartDescription { column, order, nulls }| {
+        let order = match (order, nulls) {
+            (OrderDescription::Ascending, None | Some(NullsDescription::First)) => Order::Ascending,
+            (OrderDescription::Descending, None | Some(NullsDescription::Last)) => Order::Descending,
+            (OrderDescription::Ascending, Some(NullsDescription::Last)) => Order::AscendingNullsLast,
+            (OrderDescription::Descending, Some(NullsDescription::First)) => Order::DescendingNullsFirst,
         };
         (column.as_str(), order)
     })
@@ -224,9 +248,11 @@ mod tests {
         let schema = Schema::builder("stock\n")
             .column("w", ColumnType::U16)
             .nullable("rowid", ColumnType::Decimal { scale: 4 })
+            .nullable("other", ColumnType::I8)
             .column("name", ColumnType::FixedText { len_max: 300 })
             .key([("w", Order::Descending), ("name", Order::Ascending)])
             .unique_index("by_rowid", [("rowid", Order::Ascending)])
+            .index("by_nulls", [("rowid", Order::AscendingNullsLast), ("other", Order::DescendingNullsFirst)])
             .index("by_name", [("name", Order::Descending), ("w", Order::Ascending)])
             .build()
             .unwrap();

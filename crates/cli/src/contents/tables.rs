@@ -9,7 +9,7 @@ use ensilo::{ColumnType, Database, DynamicTable, Error, IndexState, Schema, Tabl
 use serde::Serialize;
 
 use super::ShownAs;
-use super::description::{OrderDescription, PartDescription, TableDescription};
+use super::description::{NullsDescription, OrderDescription, PartDescription, TableDescription};
 use super::row_format::{FileColumn, RowFormat, file_columns};
 use super::row_writer::RowWriter;
 use super::value_text::{Shown, parse};
@@ -162,7 +162,9 @@ fn text_of(listed: &Listed) -> String {
 }
 
 fn parts_text(parts: &[PartDescription]) -> String {
-    let part = |part: &PartDescription| format!("{}{}", part.column.escape_debug(), order_text(part.order));
+    let part = |part: &PartDescription| {
+        format!("{}{}{}", part.column.escape_debug(), order_text(part.order), nulls_text(part.nulls))
+    };
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
@@ -170,6 +172,14 @@ const fn order_text(order: OrderDescription) -> &'static str {
     match order {
         OrderDescription::Ascending => "",
         OrderDescription::Descending => " descending",
+    }
+}
+
+const fn nulls_text(nulls: Option<NullsDescription>) -> &'static str {
+    match nulls {
+        None => "",
+        Some(NullsDescription::First) => " nulls first",
+        Some(NullsDescription::Last) => " nulls last",
     }
 }
 

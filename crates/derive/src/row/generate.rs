@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::Index as Member;
 use syn::spanned::Spanned;
 
-use super::indexes::reverse_if;
+use super::indexes::in_order;
 use super::parse::{Column, Order, RowInput};
 use crate::attributes::column_constant;
 
@@ -78,6 +78,8 @@ impl RowInput {
                 match order {
                     Order::Ascending => quote!(#ty),
                     Order::Descending => quote!(::core::cmp::Reverse<#ty>),
+                    Order::AscendingNullsLast => quote!(#p::NullsLast<#ty>),
+                    Order::DescendingNullsFirst => quote!(::core::cmp::Reverse<#p::NullsLast<#ty>>),
                 }
             })
             .collect();
@@ -93,6 +95,8 @@ impl RowInput {
         let parts = parts.map(|(column, order)| match order {
             Order::Ascending => quote!((#column, #p::Order::Ascending)),
             Order::Descending => quote!((#column, #p::Order::Descending)),
+            Order::AscendingNullsLast => quote!((#column, #p::Order::AscendingNullsLast)),
+            Order::DescendingNullsFirst => quote!((#column, #p::Order::DescendingNullsFirst)),
         });
         quote!(&[#(#parts),*])
     }
@@ -210,7 +214,7 @@ impl RowInput {
             .key_columns()
             .map(|(index, order)| {
                 let field = &self.columns[index].field;
-                reverse_if(order, quote!(::core::clone::Clone::clone(&self.#field)))
+                in_order(p, order, quote!(::core::clone::Clone::clone(&self.#field)))
             })
             .collect();
         let key = match &parts[..] {
@@ -315,13 +319,13 @@ impl RowInput {
     /// Returns a reference to the value of a key column in `key`.
     fn key_access(&self, index: usize) -> Option<TokenStream> {
         let position = self.key_columns().position(|(column, _)| column == index)?;
-        let descending = self.columns[index].key == Some(Order::Descending);
         let member = Member::from(position);
-        Some(match (self.key_columns().count(), descending) {
-            (1, false) => quote!(key),
-            (1, true) => quote!(&key.0),
-            (_, false) => quote!(&key.#member),
-            (_, true) => quote!(&key.#member.0),
+        let column = if self.key_columns().count() == 1 { quote!(key) } else { quote!(key.#member) };
+        Some(match self.columns[index].key? {
+            Order::Ascending if self.key_columns().count() == 1 => column,
+            Order::Ascending => quote!(&#column),
+            Order::Descending | Order::AscendingNullsLast => quote!(&#column.0),
+            Order::DescendingNullsFirst => quote!(&#column.0.0),
         })
     }
 }

@@ -53,7 +53,7 @@ impl RowInput {
         let columns = index.parts.iter().map(|(column, order)| {
             let column = &self.columns[*column];
             let field = &column.field;
-            (column.ty.clone(), reverse_if(*order, quote!(::core::clone::Clone::clone(&self.#field))))
+            (column.ty.clone(), in_order(p, *order, quote!(::core::clone::Clone::clone(&self.#field))))
         });
         let rest = self.rest_of_key(index).filter(|_| !index.unique).map(|part| {
             (part.column_type(self), {
@@ -74,6 +74,8 @@ impl RowInput {
         match order {
             Order::Ascending => quote!(#p::ColumnValue::encode_value_key(&self.#field, out);),
             Order::Descending => quote!(#p::ColumnValue::encode_value_key_descending(&self.#field, out);),
+            Order::AscendingNullsLast => quote!(#p::NullsLast::encode_value(&self.#field, out);),
+            Order::DescendingNullsFirst => quote!(#p::NullsLast::encode_value_descending(&self.#field, out);),
         }
     }
 
@@ -116,9 +118,12 @@ impl RestOfKey {
     }
 }
 
-pub(super) fn reverse_if(order: Order, value: TokenStream) -> TokenStream {
+/// Returns the value as a column of a key in this order.
+pub(super) fn in_order(p: &syn::Path, order: Order, value: TokenStream) -> TokenStream {
     match order {
         Order::Ascending => value,
         Order::Descending => quote!(::core::cmp::Reverse(#value)),
+        Order::AscendingNullsLast => quote!(#p::NullsLast(#value)),
+        Order::DescendingNullsFirst => quote!(::core::cmp::Reverse(#p::NullsLast(#value))),
     }
 }

@@ -14,6 +14,8 @@ const INDEXES_MAX: usize = 64;
 
 const AUTO_KEY: &str = "`auto` is for one key field of a row, in ascending order: `#[row(key, auto)]`";
 
+const NULLS: &str = "nulls come first in ascending order and last in descending order; the other is `nulls_last`, or `desc nulls_first`";
+
 /// What the struct and its attributes say.
 pub(super) struct RowInput {
     pub(super) ident: Ident,
@@ -43,6 +45,21 @@ pub(super) struct Index {
 pub(super) enum Order {
     Ascending,
     Descending,
+    AscendingNullsLast,
+    DescendingNullsFirst,
+}
+
+impl Order {
+    /// Returns the order, and where its nulls come if that is said.
+    fn of(is_descending: bool, nulls: Option<&Ident>) -> Result<Self> {
+        match (is_descending, nulls) {
+            (false, None) => Ok(Self::Ascending),
+            (true, None) => Ok(Self::Descending),
+            (false, Some(nulls)) if nulls == "nulls_last" => Ok(Self::AscendingNullsLast),
+            (true, Some(nulls)) if nulls == "nulls_first" => Ok(Self::DescendingNullsFirst),
+            (_, Some(nulls)) => Err(Error::new(nulls.span(), NULLS)),
+        }
+    }
 }
 
 impl RowInput {
@@ -93,29 +110,38 @@ impl RowInput {
 impl Column {
     fn parse(field: &Field) -> Result<Self> {
         let field_ident = ident(field)?;
-        let (mut key, mut descending, mut auto, mut column_name) = (None, None, None, None);
+        let (mut key, mut descending, mut nulls, mut auto, mut column_name) = (None, None, None, None, None);
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("key") {
                     set(&mut key, (), &meta)
                 } else if meta.path.is_ident("desc") {
                     set(&mut descending, (), &meta)
+                } else if let Some(place) = meta.path.get_ident().filter(|ident| is_place_of_nulls(ident)) {
+                    set(&mut nulls, place.clone(), &meta)
                 } else if meta.path.is_ident("auto") {
                     set(&mut auto, (), &meta)
                 } else if meta.path.is_ident("name") {
                     set(&mut column_name, name(&meta)?, &meta)
                 } else {
-                    Err(meta.error("expected `key`, `key, desc`, `key, auto` or `name = \"...\"`"))
+                    Err(meta.error(
+                        "expected `key`, `key, desc`, `key, nulls_last`, `key, auto` or `name = \"...\"`",
+                    ))
                 }
             })?;
         }
-        let key = match (key, descending) {
-            (Some(()), None) => Some(Order::Ascending),
-            (Some(()), Some(())) => Some(Order::Descending),
-            (None, None) => None,
-            (None, Some(())) => {
+        let key = match key {
+            Some(()) => Some(Order::of(descending.is_some(), nulls.as_ref())?),
+            None if descending.is_some() => {
                 return Err(Error::new(field_ident.span(), "`desc` is for key fields: `#[row(key, desc)]`"));
             }
+            None if nulls.is_some() => {
+                return Err(Error::new(
+                    field_ident.span(),
+                    "the place of nulls is for key fields: `#[row(key, nulls_last)]`",
+                ));
+            }
+            None => None,
         };
         if auto.is_some() && key != Some(Order::Ascending) {
             return Err(Error::new(field_ident.span(), AUTO_KEY));
@@ -174,7 +200,12 @@ impl Index {
     }
 }
 
-/// `field`, `field asc` or `field desc`.
+/// Returns whether this says where nulls come.
+fn is_place_of_nulls(ident: &Ident) -> bool {
+    ident == "nulls_first" || ident == "nulls_last"
+}
+
+/// `field`, `field asc` or `field desc`, and where its nulls come.
 struct IndexColumn {
     field: Ident,
     order: Order,
@@ -183,13 +214,17 @@ struct IndexColumn {
 impl Parse for IndexColumn {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let field: Ident = input.parse()?;
-        let order = match input.parse::<Option<Ident>>()? {
-            None => Order::Ascending,
-            Some(order) if order == "asc" => Order::Ascending,
-            Some(order) if order == "desc" => Order::Descending,
-            Some(order) => return Err(Error::new(order.span(), "expected `asc` or `desc`")),
-        };
-        Ok(Self { field, order })
+        let mut word = input.parse::<Option<Ident>>()?;
+        let is_descending = word.as_ref().is_some_and(|word| word == "desc");
+        if is_descending || word.as_ref().is_some_and(|word| word == "asc") {
+            word = input.parse::<Option<Ident>>()?;
+        }
+        match word {
+            Some(word) if !is_place_of_nulls(&word) => {
+                Err(Error::new(word.span(), "expected `asc` or `desc`, and `nulls_first` or `nulls_last`"))
+            }
+            nulls => Ok(Self { field, order: Order::of(is_descending, nulls.as_ref())? }),
+        }
     }
 }
 

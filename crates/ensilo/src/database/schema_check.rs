@@ -170,7 +170,12 @@ fn described_parts(schema: &Schema, parts: &[PartSchema]) -> String {
     let mut text = String::new();
     for (at, part) in parts.iter().enumerate() {
         let separator = if at == 0 { "" } else { ", " };
-        let order = if part.order == Order::Descending { " descending" } else { "" };
+        let order = match part.order {
+            Order::Ascending => "",
+            Order::Descending => " descending",
+            Order::AscendingNullsLast => " nulls last",
+            Order::DescendingNullsFirst => " descending nulls first",
+        };
         // Writing to a string cannot fail.
         _ = write!(text, "{separator}{}{order}", schema.columns()[part.column].name);
     }

@@ -2,6 +2,7 @@
 
 mod altered_sequences;
 mod auto_keys;
+mod carried;
 mod composite_keys;
 mod row_ids;
 mod sequence_crashes;

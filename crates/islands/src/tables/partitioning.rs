@@ -9,7 +9,7 @@ use std::ops::Bound;
 
 use crc_fast::CrcAlgorithm;
 use ensilo::ColumnType;
-use ensilo::row::{Key, KeyBuf, KeyPart, KeyPrefix, Order};
+use ensilo::row::{Key, KeyBuf, KeyPart, KeyPrefix};
 use serde::{Deserialize, Serialize};
 
 use super::statement::Range;
@@ -253,9 +253,9 @@ pub(super) fn first_columns<'k>(parts: &[KeyPart], key: &'k [u8]) -> Option<&'k 
 /// Returns how many bytes the column takes that a key begins with.
 fn column_len(part: &KeyPart, key: &[u8]) -> Option<usize> {
     // The bytes of a descending column are inverted.
-    let zero = if part.order == Order::Descending { 0xff } else { 0 };
+    let zero = if part.order.is_descending() { 0xff } else { 0 };
     let before = usize::from(part.nullable);
-    if part.nullable && *key.first()? == zero {
+    if part.nullable && *key.first()? == part.order.null_byte() {
         return Some(before);
     }
     let len = match part.column_type {

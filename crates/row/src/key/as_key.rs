@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::{AsKeyColumn, Key, KeyBuf, KeyColumn, TextColumn};
+use crate::Text;
 
 /// A key `K`, or what stands for one: a reference to it, or the same with `&str` in the place of each `String` or
 /// [`Text`](crate::Text) and `&[u8]` in the place of each `Vec<u8>`, so that nothing has to be allocated for a look-up:
@@ -99,7 +100,9 @@ macro_rules! borrowed_column {
 
 borrowed_column! {
     [S: TextColumn] &str => S;
+    [const N: usize] &String => Text<N>;
     [S: TextColumn] Reverse<&str> => Reverse<S>;
+    [S: TextColumn] Reverse<&String> => Reverse<S>;
     [] &[u8] => Vec<u8>;
     [const N: usize] &[u8; N] => Vec<u8>;
     [] Reverse<&[u8]> => Reverse<Vec<u8>>;
@@ -108,7 +111,6 @@ borrowed_column! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Text;
 
     /// Checks that both stand for the same key.
     fn check<K: Key + PartialEq + std::fmt::Debug>(borrowed: impl AsKey<K>, owned: K) {
@@ -134,6 +136,9 @@ mod tests {
     fn borrowed_texts_and_bytes_stand_for_owned_ones() {
         check("a\0text", text());
         check("name", Text::<8>::truncated("name"));
+        check(&"name".to_owned(), Text::<8>::truncated("name"));
+        check(Reverse(&"name".to_owned()), Reverse(Text::<8>::truncated("name")));
+        check(Reverse(&text()), Reverse(text()));
         check(&b"\x01\0"[..], vec![1, 0]);
         check(b"\x01\0", vec![1, 0]);
         check(Reverse("a\0text"), Reverse(text()));
@@ -147,6 +152,7 @@ mod tests {
         check(("name", 7), (Text::<4>::truncated("name"), 7u8));
         check(("name", "a\0text"), (Text::<4>::truncated("name"), text()));
         check((&text(), &vec![1, 0]), (text(), vec![1u8, 0]));
+        check((7, &"name".to_owned()), (7u32, Text::<8>::truncated("name")));
         check(("a\0text", None, &b"\0"[..]), (text(), None::<u32>, vec![0]));
         check((1, 2, "a\0text", 3), (1u8, 2u16, text(), 3i64));
         check((Reverse("a\0text"), 1, b"\0", 2, 3), (Reverse(text()), 1u8, vec![0u8], 2u16, 3i64));

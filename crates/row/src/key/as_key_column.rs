@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::{KeyBuf, KeyColumn, escaped};
 use crate::{ColumnValue, Text};
 
-/// A column `C` of a key, or what stands for one: `&str` for `String` and [`Text`], `&[u8]` and `&[u8; N]` for `Vec<u8>`, and
-/// [`Reverse`] of a `&str` or a `&[u8]` where the column is descending.
+/// A column `C` of a key, or what stands for one: `&str` and `&String` for `String` and [`Text`], `&[u8]` and `&[u8; N]` for `Vec<u8>`, and
+/// [`Reverse`] of one of these where the column is descending.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no column `{C}` of a key",
     note = "a column of a key is given by its own type, a text as `&str` and bytes as `&[u8]` as well"
@@ -90,7 +90,7 @@ macro_rules! borrowed_column {
 
 borrowed_column! {
     [S: TextColumn] &str => S: |text| text.as_bytes(), S::of_text(text);
-    [] &String => String: |text| text.as_bytes(), (*text).clone();
+    [S: TextColumn] &String => S: |text| text.as_bytes(), S::of_text(text);
     [] &[u8] => Vec<u8>: |bytes| bytes, bytes.to_vec();
     [const N: usize] &[u8; N] => Vec<u8>: |bytes| *bytes, bytes.to_vec();
     [] &Vec<u8> => Vec<u8>: |bytes| bytes, (*bytes).clone();
@@ -114,7 +114,7 @@ macro_rules! descending_column {
 
             #[inline]
             fn to_column(&self) -> Reverse<$column> {
-                Reverse(self.0.to_column())
+                Reverse(AsKeyColumn::<$column>::to_column(&self.0))
             }
         }
     )+};
@@ -122,5 +122,6 @@ macro_rules! descending_column {
 
 descending_column! {
     [S: TextColumn] &str => S;
+    [S: TextColumn] &String => S;
     [] &[u8] => Vec<u8>;
 }

@@ -12,7 +12,45 @@ pub enum Order {
     Ascending,
     /// The greatest value first; null after every value.
     Descending,
+    /// The least value first; null after every value.
+    AscendingNullsLast,
+    /// The greatest value first; null before every value.
+    DescendingNullsFirst,
 }
+
+impl Order {
+    /// Returns whether the greatest value comes first.
+    #[inline]
+    pub const fn is_descending(self) -> bool {
+        matches!(self, Self::Descending | Self::DescendingNullsFirst)
+    }
+
+    /// Returns whether null has another place than in [`Ascending`](Self::Ascending) or [`Descending`](Self::Descending): such a column has to
+    /// be one that may be null.
+    #[inline]
+    pub const fn moves_nulls(self) -> bool {
+        matches!(self, Self::AscendingNullsLast | Self::DescendingNullsFirst)
+    }
+
+    /// Returns the byte that stands for null, before a descending column is inverted.
+    #[inline]
+    pub(crate) const fn null_tag(self) -> u8 {
+        if self.moves_nulls() { NULL_LAST } else { NULL_FIRST }
+    }
+
+    /// Returns the byte that stands for null in a key.
+    #[inline]
+    pub const fn null_byte(self) -> u8 {
+        if self.is_descending() { !self.null_tag() } else { self.null_tag() }
+    }
+}
+
+/// The byte before a value of a column that may be null.
+pub(crate) const NOT_NULL: u8 = 1;
+/// Null before every value.
+const NULL_FIRST: u8 = 0;
+/// Null behind every value.
+pub(crate) const NULL_LAST: u8 = 2;
 
 /// What a column of a Rust key type is, to compare with a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +64,8 @@ pub struct KeyPart {
     pub order: Order,
 }
 
-/// A Rust type that can be one column of a key: every [`ColumnValue`], and [`Reverse`] of one for a descending column.
+/// A Rust type that can be one column of a key: every [`ColumnValue`], [`Reverse`] of one for a descending column, and
+/// [`NullsLast`](crate::NullsLast) for one whose nulls come last, or first in descending order.
 pub trait KeyColumn: Clone + 'static {
     /// What it is.
     const PART: KeyPart;

@@ -45,6 +45,7 @@ impl<C: KeyColumn> GivenAs<C> for C {}
 impl GivenAs<&str> for String {}
 impl GivenAs<&String> for String {}
 impl<const N: usize> GivenAs<&str> for Text<N> {}
+impl<const N: usize> GivenAs<&String> for Text<N> {}
 impl GivenAs<&[u8]> for Vec<u8> {}
 impl<const N: usize> GivenAs<&[u8; N]> for Vec<u8> {}
 impl GivenAs<&Vec<u8>> for Vec<u8> {}

@@ -3,23 +3,26 @@
 //! # Layout
 //! All numbers little endian; `name` is a `u16` length and that many bytes of UTF-8.
 //! ```text
-//! u8 version = 1
+//! u8 version = 1, or 3 where an order is 2 or 3
 //! name of the table
 //! u16 columns, each: name, u8 type, u16 parameter of the type, u8 1 if nullable
 //! u8 1 if the table invents row ids, otherwise 0 and parts
 //! u8 indexes, each: name, u8 1 if unique, parts
-//! parts: u16 count, each: u16 column, u8 1 if descending
+//! parts: u16 count, each: u16 column, u8 order: 0 ascending, 1 descending, 2 ascending with nulls last, 3 descending with nulls first
 //! ```
 
 use super::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaError};
 use crate::{ColumnType, Order};
 
 const VERSION: u8 = 1;
+/// The version of a schema with a key whose nulls have another place, which programs that know the other one alone refuse. Version 2 is that of
+/// [histories](super::history).
+const MOVED_NULLS_VERSION: u8 = 3;
 
 impl Schema {
     /// Appends the encoded schema.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
+        out.push(if self.moves_nulls() { MOVED_NULLS_VERSION } else { VERSION });
         put_name(out, &self.name);
         put_u16(out, self.columns.len());
         self.columns.iter().for_each(|column| put_column(out, column));
@@ -44,7 +47,8 @@ impl Schema {
     /// `Encoding` if the bytes are no schema; every other variant if they are one that is not valid.
     pub fn decode(bytes: &[u8]) -> Result<Self, SchemaError> {
         let mut reader = Reader::new(bytes);
-        if reader.u8()? != VERSION {
+        let version = reader.u8()?;
+        if ![VERSION, MOVED_NULLS_VERSION].contains(&version) {
             return Err(no_schema("unknown version"));
         }
         let name = reader.name()?;
@@ -56,7 +60,18 @@ impl Schema {
         if matches!(&primary_key, PrimaryKey::Columns(parts) if parts.is_empty()) {
             return Err(no_schema("a primary key without columns"));
         }
-        Self::checked(name, columns, primary_key, indexes)
+        let schema = Self::checked(name, columns, primary_key, indexes)?;
+        // A schema has one encoding.
+        if schema.moves_nulls() != (version == MOVED_NULLS_VERSION) {
+            return Err(no_schema("an order of another version"));
+        }
+        Ok(schema)
+    }
+
+    /// Returns whether a key has a column whose nulls have another place than its order says by default.
+    fn moves_nulls(&self) -> bool {
+        let of_indexes = self.indexes.iter().flat_map(IndexSchema::parts);
+        self.key_parts().iter().chain(of_indexes).any(|part| part.order.moves_nulls())
     }
 }
 
@@ -111,6 +126,27 @@ impl ColumnType {
     }
 }
 
+impl Order {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Ascending => 0,
+            Self::Descending => 1,
+            Self::AscendingNullsLast => 2,
+            Self::DescendingNullsFirst => 3,
+        }
+    }
+
+    const fn of_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Self::Ascending,
+            1 => Self::Descending,
+            2 => Self::AscendingNullsLast,
+            3 => Self::DescendingNullsFirst,
+            _ => return None,
+        })
+    }
+}
+
 /// Lengths and counts here are bounded by the checks of a schema.
 pub(super) const fn no_schema(reason: &'static str) -> SchemaError {
     SchemaError::Encoding { reason }
@@ -138,7 +174,7 @@ fn put_parts(out: &mut Vec<u8>, parts: &[PartSchema]) {
     put_u16(out, parts.len());
     for part in parts {
         put_u16(out, part.column);
-        out.push(u8::from(part.order == Order::Descending));
+        out.push(part.order.code());
     }
 }
 
@@ -217,7 +253,7 @@ impl<'a> Reader<'a> {
         (0..self.u16()?)
             .map(|_| {
                 let column = usize::from(self.u16()?);
-                let order = if self.flag()? { Order::Descending } else { Order::Ascending };
+                let order = Order::of_code(self.u8()?).ok_or(no_schema("an unknown order"))?;
                 Ok(PartSchema { column, order })
             })
             .collect()

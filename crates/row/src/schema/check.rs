@@ -78,6 +78,9 @@ impl Schema {
             if parts[..number].iter().any(|other| other.column == part.column) {
                 return Err(SchemaError::RepeatedColumn { key: key.to_owned(), column: column.name.clone() });
             }
+            if part.order.moves_nulls() && !column.nullable {
+                return Err(SchemaError::NoNulls { key: key.to_owned(), column: column.name.clone() });
+            }
         }
         Ok(())
     }

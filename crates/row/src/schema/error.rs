@@ -41,6 +41,13 @@ pub enum SchemaError {
         /// The column.
         column: String,
     },
+    /// A key or index says where nulls come of a column that may not be null.
+    NoNulls {
+        /// `primary key` or the name of the index.
+        key: String,
+        /// The column.
+        column: String,
+    },
     /// An index without columns.
     EmptyIndex {
         /// Its name.
@@ -123,6 +130,12 @@ impl fmt::Display for SchemaError {
             }
             Self::RepeatedColumn { key, column } => {
                 write!(f, "`{key}` names column `{column}` twice; name it once")
+            }
+            Self::NoNulls { key, column } => {
+                write!(
+                    f,
+                    "`{key}` says where nulls of column `{column}` come, which has none; use its plain order"
+                )
             }
             Self::EmptyIndex { index } => write!(f, "index `{index}` has no columns; name at least one"),
             Self::KeyTooLong { key, len } => {

@@ -3,8 +3,8 @@
 use super::column_set::ColumnSet;
 use super::key_columns::{KeyColumns, is_null};
 use super::{Column, IndexSchema, PartSchema, Schema};
-use crate::key::escaped;
-use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, Slot, Words};
+use crate::key::{NOT_NULL, escaped};
+use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
 
 impl Schema {
     /// Returns the columns of the index, then the others of the primary key; a row id is not among them.
@@ -93,12 +93,16 @@ impl Schema {
         out: &mut KeyBuf,
     ) -> bool {
         let (bytes, order) = (key.bytes(position), self.key_parts()[position].order);
+        if self.columns[part.column].nullable && is_null(bytes, order) {
+            out.append_array([part.order.null_byte()]);
+            return true;
+        }
         let start = out.len();
         out.append(bytes);
-        if part.order != order {
+        if part.order.is_descending() != order.is_descending() {
             out.invert_from(start);
         }
-        self.columns[part.column].nullable && is_null(bytes, order)
+        false
     }
 
     /// Appends a column of the row and says whether it is null.
@@ -112,12 +116,12 @@ impl Schema {
         let is_null = slot.null_bit().is_some_and(|bit| row.bit(bit));
         let start = out.len();
         if column.nullable {
-            out.append_array([u8::from(!is_null)]);
+            out.append_array([if is_null { part.order.null_tag() } else { NOT_NULL }]);
         }
         if !is_null {
             column.append_stored(slot, row, out)?;
         }
-        if part.order == Order::Descending {
+        if part.order.is_descending() {
             out.invert_from(start);
         }
         Ok(is_null)

@@ -72,5 +72,5 @@ impl<'k> KeyColumns<'k> {
 
 /// Returns whether these bytes of a nullable column in a key are null.
 pub(super) fn is_null(bytes: &[u8], order: Order) -> bool {
-    bytes.first() == Some(if order == Order::Descending { &0xff } else { &0 })
+    bytes.first() == Some(&order.null_byte())
 }

@@ -1,7 +1,7 @@
 //! One column of a dynamic key.
 
 use super::Column;
-use crate::key::escaped;
+use crate::key::{NOT_NULL, escaped};
 use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Order, RowError, Value};
 
 #[cfg(test)]
@@ -21,12 +21,12 @@ impl Column {
         self.check(value)?;
         let start = out.len();
         if self.nullable {
-            out.append_array([u8::from(!matches!(value, Value::Null))]);
+            out.append_array([if matches!(value, Value::Null) { order.null_tag() } else { NOT_NULL }]);
         }
         if !matches!(value, Value::Null) {
             self.append_value(value, out)?;
         }
-        if order == Order::Descending {
+        if order.is_descending() {
             out.invert_from(start);
         }
         Ok(())
@@ -34,9 +34,11 @@ impl Column {
 
     /// Takes the value from an encoded key.
     pub(super) fn decode_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<Value, Malformed> {
-        match order {
-            Order::Ascending => self.decode_ascending(key),
-            Order::Descending => key.descending(|key| self.decode_ascending(key)),
+        let null_tag = order.null_tag();
+        if order.is_descending() {
+            key.descending(|key| self.decode_ascending(key, null_tag))
+        } else {
+            self.decode_ascending(key, null_tag)
         }
     }
 
@@ -44,9 +46,11 @@ impl Column {
     pub(super) fn skip_key_part(&self, order: Order, key: &mut KeyReader<'_>) -> Result<(), Malformed> {
         #[cfg(test)]
         STEPS.set(STEPS.get() + 1);
-        match order {
-            Order::Ascending => self.skip_ascending(key),
-            Order::Descending => key.descending(|key| self.skip_ascending(key)),
+        let null_tag = order.null_tag();
+        if order.is_descending() {
+            key.descending(|key| self.skip_ascending(key, null_tag))
+        } else {
+            self.skip_ascending(key, null_tag)
         }
     }
 
@@ -75,8 +79,8 @@ impl Column {
         Ok(())
     }
 
-    fn decode_ascending(&self, key: &mut KeyReader<'_>) -> Result<Value, Malformed> {
-        if self.nullable && is_null(key)? {
+    fn decode_ascending(&self, key: &mut KeyReader<'_>, null_tag: u8) -> Result<Value, Malformed> {
+        if self.nullable && is_null(key, null_tag)? {
             return Ok(Value::Null);
         }
         if self.column_type.scalar_width() > 0 {
@@ -103,8 +107,8 @@ impl Column {
         self.column_type.value_of_bytes(bytes)
     }
 
-    fn skip_ascending(&self, key: &mut KeyReader<'_>) -> Result<(), Malformed> {
-        if self.nullable && is_null(key)? {
+    fn skip_ascending(&self, key: &mut KeyReader<'_>, null_tag: u8) -> Result<(), Malformed> {
+        if self.nullable && is_null(key, null_tag)? {
             return Ok(());
         }
         if self.column_type.scalar_width() > 0 {
@@ -126,10 +130,10 @@ impl Column {
     }
 }
 
-fn is_null(key: &mut KeyReader<'_>) -> Result<bool, Malformed> {
+fn is_null(key: &mut KeyReader<'_>, null_tag: u8) -> Result<bool, Malformed> {
     match key.take()? {
-        [0] => Ok(true),
-        [1] => Ok(false),
+        [NOT_NULL] => Ok(false),
+        [tag] if tag == null_tag => Ok(true),
         _ => Err(Malformed),
     }
 }

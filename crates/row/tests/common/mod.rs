@@ -4,7 +4,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 
-use ensilo_row::{ColumnType, ColumnValue, Key, KeyBuf, Order, Schema, Timestamp, Value};
+use ensilo_row::{ColumnType, ColumnValue, Key, KeyBuf, NullsLast, Order, Schema, Timestamp, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -86,7 +86,7 @@ pub(crate) fn value(column_type: ColumnType, nullable: bool) -> BoxedStrategy<Va
 /// Up to ten columns, a key of up to four of them in any order, up to three indexes.
 pub(crate) fn schema() -> impl Strategy<Value = Schema> {
     let columns = vec((column_type(), any::<bool>()), 1..10);
-    let parts = || vec((any::<Index>(), any::<bool>()), 0..5);
+    let parts = || vec((any::<Index>(), (any::<bool>(), any::<bool>())), 0..5);
     let indexes = vec((parts(), any::<bool>()), 0..3);
     (columns, parts(), indexes).prop_map(|(columns, key, indexes)| {
         let mut builder = Schema::builder("t");
@@ -98,12 +98,19 @@ pub(crate) fn schema() -> impl Strategy<Value = Schema> {
                 builder.column(name, *column_type)
             };
         }
-        let named = |parts: &[(Index, bool)]| {
+        let named = |parts: &[(Index, (bool, bool))]| {
             let mut named: Vec<(String, Order)> = Vec::new();
-            for (column, descending) in parts {
-                let name = format!("c{}", column.index(columns.len()));
+            for (column, (descending, moves_nulls)) in parts {
+                let number = column.index(columns.len());
+                let name = format!("c{number}");
+                let order = match (descending, moves_nulls & columns[number].1) {
+                    (false, false) => Order::Ascending,
+                    (true, false) => Order::Descending,
+                    (false, true) => Order::AscendingNullsLast,
+                    (true, true) => Order::DescendingNullsFirst,
+                };
                 if named.iter().all(|(other, _)| *other != name) {
-                    named.push((name, if *descending { Order::Descending } else { Order::Ascending }));
+                    named.push((name, order));
                 }
             }
             named
@@ -168,6 +175,14 @@ where
     check(&left_reverse, &right_reverse, order.reverse());
     check(&left_some, &right_some, order);
     check(&left_both, &right_both, order.reverse());
+    let last = |value: &C| NullsLast(Some(value.clone()));
+    check(&last(&left), &last(&right), order);
+    check(&Reverse(last(&left)), &Reverse(last(&right)), order.reverse());
+    check(&NullsLast(None), &last(&right), Ordering::Greater);
+    check(&Reverse(NullsLast(None)), &Reverse(last(&right)), Ordering::Less);
+    check(&NullsLast(None::<C>), &NullsLast(None), Ordering::Equal);
+    check(&(last(&left), 3u8), &(last(&right), 4u8), order.then(Ordering::Less));
+    check(&(NullsLast(None), 3u8), &(last(&right), 2u8), Ordering::Greater);
     check(&None, &right_some, Ordering::Less);
     check(&Reverse(None), &right_both, Ordering::Greater);
     for (low, high) in [(3u8, 3u8), (3, 4)] {
