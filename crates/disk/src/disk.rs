@@ -48,6 +48,15 @@ pub trait Disk: Send + Sync + fmt::Debug {
         self.open_read(path)
     }
 
+    /// Opens a file that is only looked at, and that another process may remove meanwhile: where the system can, its bytes stay as long as
+    /// it is open. Nothing else is kept from being done to it.
+    ///
+    /// # Errors
+    /// As [`Disk::open_read`]; `NotFound` also for a file that is just being removed.
+    fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        self.open_read(path)
+    }
+
     /// Gives a file another name in one step; a file that has that name is replaced.
     ///
     /// # Errors
@@ -121,6 +130,13 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// `NotFound` where there is neither such a file nor a way to lock the directory; `WouldBlock`, with a
     /// [`LockHeld`], while somebody does; those of the system.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+
+    /// Returns who holds the lock for which the file `path` stands, without taking a share of it. `None` if nobody does, or if it cannot
+    /// be found out.
+    fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
+        let _ = path;
+        None
+    }
 }
 
 /// An open file. Reads and writes name their place; several threads may use it at once.

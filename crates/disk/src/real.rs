@@ -61,6 +61,18 @@ impl Disk for RealDisk {
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct: None }))))
     }
 
+    fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let file = open_to_read(path)?;
+        match file.try_lock_shared() {
+            // Whoever removes it has it locked while it gives the place back.
+            Err(fs::TryLockError::WouldBlock) => return Err(io::ErrorKind::NotFound.into()),
+            // Not every file system has locks; then nothing is kept.
+            Ok(()) | Err(fs::TryLockError::Error(_)) => {}
+        }
+        let direct = Direct::open(path, Access::Read);
+        Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -145,6 +157,14 @@ impl Disk for RealDisk {
         file.as_mut().map_or(Ok(()), |file| try_lock(file, path, Share::Part))?;
         Ok(Box::new(RealLock { file, directory }))
     }
+
+    fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
+        let process = process_in(path)?;
+        let inode = fs::metadata(path).ok()?.ino();
+        // The file names its last holder, also when that has ended.
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        locks.lines().any(|line| is_whole_lock(line, process, inode)).then(|| LockHeld::by(Some(process)))
+    }
 }
 
 fn open_to_read(path: &Path) -> io::Result<fs::File> {
@@ -159,10 +179,10 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
 
 /// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its
 /// journal, and trims the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
-/// name.
+/// name, or if somebody [keeps](Disk::open_kept) it: then its place comes back when that one closes it.
 fn free(file: &fs::File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    if metadata.nlink() > 0 {
+    if metadata.nlink() > 0 || matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
         return Ok(());
     }
     let mut len_bytes = metadata.len();
@@ -428,6 +448,18 @@ fn process_in(path: &Path) -> Option<u32> {
     let mut holder = String::new();
     fs::File::open(path).ok()?.take(32).read_to_string(&mut holder).ok()?;
     holder.trim().parse().ok()
+}
+
+/// Returns whether a line of `/proc/locks` says that a process has all of the lock of a file:
+/// `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`.
+fn is_whole_lock(line: &str, process: u32, inode: u64) -> bool {
+    let mut words = line.split_whitespace().skip(1);
+    let kind = [words.next(), words.next(), words.next()];
+    let holder = words.next().and_then(|word| word.parse().ok());
+    let place = words.next().and_then(|place| place.rsplit(':').next()?.parse().ok());
+    kind == [Some("FLOCK"), Some("ADVISORY"), Some("WRITE")]
+        && holder == Some(process)
+        && place == Some(inode)
 }
 
 /// Reserves the space and makes the file that long.

@@ -24,7 +24,7 @@ pub use recovery::{
     LoggedChange, NewGeneration, NewLogger, OpenError, Progress, ProgressReport, ReadOnlyFiles, RecordKey,
     Repaired, Replay, ReplayError, Replayed, SalvageLoss, Salvaged, SalvagedTable, Unopened,
     UnreadableRecords, Verified, WrittenParts, backup, change_history, check_file, dump, inspect,
-    inspect_read_only, log_identity, manifest_of, repair, salvage, verify,
+    inspect_beside, inspect_read_only, log_identity, manifest_of, repair, salvage, verify, writer_of,
 };
 pub use runtime::{
     Callback, EpochClock, ForeignAfter, Log, LogError, LogOptions, LogStatistics, LogWriter, Place,

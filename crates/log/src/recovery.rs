@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod beside;
 mod block_stream;
 mod block_writes;
 mod chain;
@@ -51,6 +52,7 @@ mod unsynced;
 mod verify;
 
 pub use backup::{BackedUp, backup};
+pub use beside::{inspect_beside, writer_of};
 pub use change_reader::{
     ChangeReadError, ChangeReader, ChangeReaderOptions, EpochChanges, HistoryId, LogPlace, LoggedChange,
     change_history,

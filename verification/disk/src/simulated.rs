@@ -37,7 +37,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
-use ensilo_disk::{Disk, File, Listed, Lock, Place, ReadOnly};
+use ensilo_disk::{Disk, File, Listed, Lock, LockHeld, Place, ReadOnly};
 
 pub use faults::{Counts, Faults, SyncPause};
 pub(crate) use file::SimulatedFile;
@@ -232,6 +232,10 @@ impl Disk for SimulatedDisk {
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         let held = self.lock_state().lock_shared(path)?;
         Ok(Box::new(SimulatedLock::new(&self.shared, held)))
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
+        self.lock_state().lock_holder(path)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use ensilo::disk::{Disk, File, Listed, Lock, Place, RealDisk};
+use ensilo::disk::{Disk, File, Listed, Lock, LockHeld, Place, RealDisk};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// So often the line is drawn again.
@@ -54,6 +54,10 @@ impl Disk for ShownDisk {
         Ok(self.shown(RealDisk.open_read(path)?))
     }
 
+    fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(self.shown(RealDisk.open_kept(path)?))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         RealDisk.rename(from, to)
     }
@@ -92,6 +96,10 @@ impl Disk for ShownDisk {
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         RealDisk.lock_shared(path)
+    }
+
+    fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
+        RealDisk.lock_holder(path)
     }
 }
 

@@ -219,6 +219,46 @@ fn a_removed_file_gives_its_place_back_unless_it_has_another_name() {
 }
 
 #[test]
+fn a_removed_file_can_be_read_as_long_as_somebody_keeps_it() {
+    let dir = TemporaryDirectory::new();
+    let (path, len_bytes) = (dir.join("kept"), 2 * FREED_AT_ONCE_BYTES);
+    let written = RealDisk.create(&path, len_bytes).unwrap();
+    written.write_at(len_bytes - 4, b"last").unwrap();
+    drop(written);
+    let kept = RealDisk.open_kept(&path).unwrap();
+    RealDisk.remove(&path).unwrap();
+    let mut last = [0; 4];
+    kept.read_at(len_bytes - 4, &mut last).unwrap();
+    assert_eq!(&last, b"last");
+    assert_eq!(RealDisk.open_kept(&path).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_file_that_is_being_removed_is_not_there_for_those_that_would_keep_it() {
+    let dir = TemporaryDirectory::new();
+    fs::write(dir.join("a"), "bytes").unwrap();
+    let removing = fs::File::open(dir.join("a")).unwrap();
+    removing.lock().unwrap();
+    assert_eq!(RealDisk.open_kept(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+    drop(removing);
+    RealDisk.open_kept(&dir.join("a")).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn who_holds_a_lock_is_known_without_it() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("LOCK");
+    assert_eq!(RealDisk.lock_holder(&path), None);
+    let lock = RealDisk.lock(&path).unwrap();
+    assert_eq!(RealDisk.lock_holder(&path), Some(LockHeld::by(Some(std::process::id()))));
+    drop(lock);
+    assert_eq!(RealDisk.lock_holder(&path), None, "its last holder is named in the file");
+    let _share = RealDisk.lock_shared(&path).unwrap();
+    assert_eq!(RealDisk.lock_holder(&path), None, "a share is no lock");
+}
+
+#[test]
 fn a_lock_ends_with_its_value_although_a_copy_of_its_description_is_open() {
     let dir = TemporaryDirectory::new();
     let path = dir.join("LOCK");

@@ -37,6 +37,11 @@ pub(super) enum LockMode {
 }
 
 impl DirectoryLocks {
+    /// Locks nothing.
+    pub(super) fn none() -> Self {
+        DirectoryLocks { created: CreatedPaths::default(), mode: LockMode::Shared, held: Vec::new() }
+    }
+
     /// Locks the directory of a database, which is there.
     pub(super) fn of_database(disk: &dyn Disk, dir: &Path, mode: LockMode) -> Result<Self, OpenError> {
         DirectoryLocks::new(disk, dir, mode, CreatedPaths::default())

@@ -83,6 +83,16 @@ pub enum OpenError {
         /// Why not.
         error: ReplayError,
     },
+    /// Another process has the database open, and its files changed, again and again, while they were being opened to be read beside it.
+    /// Try again.
+    Changing {
+        /// The directory of the database.
+        directory: PathBuf,
+        /// How often it was tried.
+        attempts: u32,
+        /// What was wrong with the files the last time. It says nothing of the database.
+        last: String,
+    },
     /// A request that cannot be met; it says why.
     Refused(String),
 }
@@ -219,6 +229,11 @@ impl fmt::Display for OpenError {
                 file.display()
             ),
             OpenError::Replay { file, error } => write!(f, "cannot replay {}: {error}", file.display()),
+            OpenError::Changing { directory, attempts, last } => write!(
+                f,
+                "the files of the database in {} changed {attempts} times while they were opened to be read; try again (the last time: {last})",
+                directory.display()
+            ),
             OpenError::Refused(why) => f.write_str(why),
         }
     }

@@ -110,12 +110,15 @@ pub fn inspect(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Found, OpenError> {
     Ok(Found::new(directory, database))
 }
 
-/// What a directory holds, to be read alone. As long as this lives, nobody can open it to write; others may
-/// read it.
+/// What a directory holds, to be read alone.
 #[derive(Debug)]
 pub struct ReadOnlyFiles(Found);
 
 impl ReadOnlyFiles {
+    pub(super) fn new(found: Found) -> ReadOnlyFiles {
+        ReadOnlyFiles(found)
+    }
+
     /// Returns what was found.
     #[must_use]
     pub fn found(&self) -> &Found {
@@ -123,7 +126,8 @@ impl ReadOnlyFiles {
     }
 }
 
-/// Looks at the database in `dir`, to read it. Changes nothing.
+/// Looks at the database in `dir`, to read it. Changes nothing. As long as the result lives, nobody can open the database to write; others
+/// may read it. [`crate::inspect_beside`] keeps nobody away.
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, it is damaged, or somebody has it open to write.
@@ -154,6 +158,11 @@ impl Found {
             lost_copies: Vec::new(),
             changes_bytes_max: None,
         }
+    }
+
+    /// Returns where it lies, and on which disk.
+    pub(super) fn directory(&self) -> &LockedDirectory {
+        &self.directory
     }
 
     /// Lets the next generation go on without these copies of records in the checkpoint.

@@ -51,6 +51,12 @@ impl Locks {
         }
     }
 
+    /// Returns who has all of it.
+    pub(super) fn holder(&self, locked: Locked) -> Option<LockHeld> {
+        let is_held = locked.all().any(|inode| self.held.get(&inode) == Some(&Held::ByOne));
+        is_held.then(|| LockHeld::by(Some(std::process::id())))
+    }
+
     /// Takes what is free.
     pub(super) fn take(&mut self, locked: Locked) {
         self.held.extend(locked.all().map(|inode| (inode, Held::ByOne)));

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use ensilo_disk::Listed;
+use ensilo_disk::{Listed, LockHeld};
 
 use super::{DiskState, check_len};
 use crate::simulated::faults::no_space;
@@ -131,6 +131,12 @@ impl DiskState {
         self.locks.share(locked)?;
         locked.file.into_iter().for_each(|file| self.count_open(file));
         Ok(locked)
+    }
+
+    pub(in crate::simulated) fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
+        let name = self.names.live.place(path).ok()?;
+        let file = self.lock_file(&name, path).ok()?;
+        self.locks.holder(Locked { directory: name.dir, file })
     }
 
     pub(in crate::simulated) fn unlock(&mut self, locked: Locked) {

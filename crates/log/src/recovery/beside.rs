@@ -1,0 +1,124 @@
+//! Reading a database beside the process that has it open.
+//!
+//! Nothing is locked and nothing is changed, so the one that writes goes on as if nobody read: it logs, seals, renames and removes log
+//! files, installs checkpoints, ends, and is opened again. What is found is one consistent point all the same:
+//! 1. read the manifest, list its log directories, and open every file that counts: a file that is open can be read to its end, also
+//!    when it is removed ([`ensilo_disk::Disk::open_kept`]);
+//! 2. find out up to which epoch the log goes, and cut each log that is being written behind what that takes ([`tails`]);
+//! 3. survey and replay the files so cut, as an opening does those of a database that nobody has open.
+//!
+//! # Invariants
+//! - `B1` Whether something is damaged is said of files that do not change: behind the cut all is taken for not written.
+//! - `B2` All that was acknowledged as stored before the manifest was read is found: it lay in files that have been in the list then.
+//! - `B3` What fails while files come and go says nothing. It is an error if it comes twice, and neither the manifest nor the lists have
+//!   changed since they were read. Otherwise all begins anew, [`ATTEMPTS_MAX`] times at most.
+//!
+//! # Crash
+//! The end of a log may have been written and not synced. It counts here, as for the process that writes it and for the next opening
+//! after the end of that process; after a power failure it may be gone.
+
+mod captured_disk;
+mod tails;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ensilo_disk::{Disk, LockHeld};
+use ensilo_epoch::Epoch;
+
+use self::captured_disk::CapturedDisk;
+use super::directory::manifest_of;
+use super::directory_locks::{DirectoryLocks, LockedDirectory};
+use super::error::OpenError;
+use super::file_names::LOCK;
+use super::inspect::{Found, ReadOnlyFiles, sound_survey};
+use super::log_file::list_log_files;
+use super::named_files::NamedFiles;
+use crate::format::{LogFileName, Manifest};
+
+/// How often the files are looked at before it is given up.
+const ATTEMPTS_MAX: u32 = 20;
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Looks at the database in `dir`, to read it, whether or not another process has it open to write, and without keeping any from that.
+/// Changes nothing. The files that were found can be read for as long as this lives, or what was opened of them; their place on the disk
+/// stays taken meanwhile.
+///
+/// # Errors
+/// [`OpenError`] when there is no database, or it is damaged; [`OpenError::Changing`] when its files changed faster than they could be
+/// opened.
+pub fn inspect_beside(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
+    let mut before: Option<String> = None;
+    for attempt in 0..ATTEMPTS_MAX {
+        let manifest = manifest_of(&**disk, dir)?;
+        let names = names_of(&**disk, dir, &manifest);
+        let error = match look_once(disk, dir, &manifest) {
+            Ok(found) => return Ok(found),
+            Err(error) => error,
+        };
+        let text = error.to_string();
+        if before.as_ref() == Some(&text) && !has_changed(&**disk, dir, &manifest, &names) {
+            return Err(error);
+        }
+        before = Some(text);
+        thread::sleep(PAUSE_MAX.min(Duration::from_millis(1 << attempt.min(6))));
+    }
+    Err(OpenError::Changing {
+        directory: dir.to_path_buf(),
+        attempts: ATTEMPTS_MAX,
+        last: before.unwrap_or_default(),
+    })
+}
+
+/// Returns which process has the database in `dir` open to write, as far as that can be found out without a lock. It is for
+/// messages: the next moment it may be another one.
+#[must_use]
+pub fn writer_of(disk: &dyn Disk, dir: &Path) -> Option<LockHeld> {
+    disk.lock_holder(&dir.join(LOCK))
+}
+
+impl ReadOnlyFiles {
+    /// Returns whether another manifest has taken the place of the one that was found, so that files may be gone.
+    #[must_use]
+    pub fn were_replaced(&self) -> bool {
+        let directory = self.found().directory();
+        self.found().manifest().is_some_and(|found| is_replaced(&*directory.disk, &directory.dir, found))
+    }
+}
+
+fn look_once(disk: &Arc<dyn Disk>, dir: &Path, manifest: &Manifest) -> Result<ReadOnlyFiles, OpenError> {
+    NamedFiles { disk: &**disk, dir, manifest }.check_owners()?;
+    let mut captured = CapturedDisk::capture(disk, dir, manifest)?;
+    match tails::find_cuts(&captured, dir, manifest) {
+        Ok(Some(cuts)) => captured.cut(&cuts),
+        // Something is damaged, and the survey says what it means.
+        Ok(None) => {}
+        Err(error) if error.is_unreadable() => {}
+        Err(error) => return Err(error),
+    }
+    let survey = sound_survey(&captured, dir, manifest)?;
+    let locks = DirectoryLocks::none();
+    let directory = LockedDirectory { disk: Arc::new(captured), dir: dir.to_path_buf(), locks };
+    Ok(ReadOnlyFiles::new(Found::new(directory, Some((manifest.clone(), survey)))))
+}
+
+/// The log files by directory; `None` for a directory that could not be listed.
+type Names = Vec<Option<Vec<LogFileName>>>;
+
+fn names_of(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Names {
+    let directories = manifest.log_directories().into_iter();
+    directories.map(|spelled| list_log_files(disk, &dir.join(spelled)).ok()).collect()
+}
+
+/// Returns whether anything was made, renamed, removed or installed since the manifest was read.
+fn has_changed(disk: &dyn Disk, dir: &Path, manifest: &Manifest, names: &Names) -> bool {
+    is_replaced(disk, dir, manifest) || names_of(disk, dir, manifest) != *names
+}
+
+/// Returns whether the manifest there says more than another durable epoch.
+fn is_replaced(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> bool {
+    let files_of = |manifest: &Manifest| Manifest { durable_epoch: Epoch::default(), ..manifest.clone() };
+    manifest_of(disk, dir).map_or(true, |now| files_of(&now) != files_of(manifest))
+}
