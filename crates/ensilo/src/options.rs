@@ -43,6 +43,7 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
     pub(crate) read_only: bool,
+    pub(crate) beside_writer: bool,
     pub(crate) must_exist: bool,
     pub(crate) answer_while_loading: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
@@ -65,6 +66,7 @@ impl Default for Options {
             durability: None,
             durable: DurableOptions::default(),
             read_only: false,
+            beside_writer: false,
             must_exist: false,
             answer_while_loading: false,
             on_recovery: None,
@@ -181,8 +183,8 @@ impl Options {
     /// [`Database::checkpoint`](crate::Database::checkpoint) and [`Database::backup`](crate::Database::backup).
     ///
     /// A database may be open for reading in several processes at once, but not while one has it open for
-    /// writing. What was written after the last sync before a crash may show here, and be gone after a power
-    /// failure.
+    /// writing, unless with [`Options::beside_writer`]. What was written after the last sync before a crash may show here, and be gone after a
+    /// power failure.
     ///
     /// ```no_run
     /// # fn main() -> ensilo::Result<()> {
@@ -191,6 +193,31 @@ impl Options {
     /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Reads the database also while another process has it open to write, with [`Options::read_only`] alone. By default such an opening is
+    /// refused with [`OpenError::Locked`](crate::OpenError::Locked), and keeps writers away as long as it lasts. With this option nothing is
+    /// locked: the other process goes on, ends, and is started again as if nobody read. Whether there is one makes no difference here.
+    ///
+    /// What is read is one point, whole epochs up to [`Database::durable_epoch`](crate::generic::Database::durable_epoch): all that had been
+    /// acknowledged as [`Durability::Stored`] before the opening began is there, and of what was written during the opening perhaps something.
+    /// It stays at that point; opening anew gives a later one. It comes from the last checkpoint and the log, so that the opening takes as long
+    /// as a recovery, and all rows need memory once more, in this process. The end of the log may show here although it was not synced yet: after
+    /// a power failure it may be gone.
+    ///
+    /// Files that the other process removes meanwhile keep their place on the disk until this one has read them: with
+    /// [`Options::answer_while_loading`], until everything is loaded. What is missing or damaged is an error here as well. Where files change
+    /// faster than they can be opened, the opening begins anew, some twenty times, and then ends with
+    /// [`OpenError::Changing`](crate::OpenError::Changing).
+    ///
+    /// ```no_run
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = ensilo::Database::options().read_only(true).beside_writer(true).open("accounts")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn beside_writer(mut self, beside_writer: bool) -> Self {
+        self.beside_writer = beside_writer;
         self
     }
 

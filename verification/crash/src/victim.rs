@@ -105,6 +105,7 @@ pub struct Victim {
     name: &'static str,
     work: fn(&Path, u64, bool) -> Result<()>,
     recover: fn(&Path) -> Result<Vec<u64>>,
+    read_beside: fn(&Path) -> Result<Vec<u64>>,
     answers_early: bool,
 }
 
@@ -112,7 +113,13 @@ impl Victim {
     /// Returns the victim over this engine.
     #[must_use]
     pub fn of<E: TestedEngine>() -> Victim {
-        Victim { name: E::NAME, work: work::<E>, recover: recover::<E>, answers_early: false }
+        Victim {
+            name: E::NAME,
+            work: work::<E>,
+            recover: recover::<E>,
+            read_beside: read_beside::<E>,
+            answers_early: false,
+        }
     }
 
     /// Returns the same, which acknowledges what is only visible.
@@ -132,6 +139,13 @@ impl Victim {
 fn recover<E: TestedEngine>(directory: &Path) -> Result<Vec<u64>> {
     let db: Database<E> = options().open_with(Arc::new(RealDisk), directory)?;
     check_rows(&db, &Tables::open(&db)?)
+}
+
+/// Reads what a victim writes while it does, checks what must hold at every moment, and returns how far each worker was.
+fn read_beside<E: TestedEngine>(directory: &Path) -> Result<Vec<u64>> {
+    let options = options().read_only(true).beside_writer(true);
+    let db: Database<E> = options.open_with(Arc::new(RealDisk), directory)?;
+    check_rows(&db, &Tables::existing(&db)?)
 }
 
 /// Runs the main function of the victim: `ENGINE DIRECTORY SEED [--early]`.

@@ -24,7 +24,7 @@ use ensilo_engine::{ColdPlace, Engine, EngineOptions, Fault, Replayer};
 use ensilo_epoch::{Advance, Epoch, EpochOptions};
 use ensilo_log::{
     DatabaseFiles, EpochClock, ForeignAfter, Found, GenerationOptions, Log, LogOptions, OpenError,
-    ReplayError,
+    ReadOnlyFiles, ReplayError,
 };
 
 use super::checkpointer::{Checkpointer, bytes_of_rows};
@@ -89,17 +89,54 @@ pub(crate) fn to_read<E: Engine>(
     disk: Arc<dyn Disk>,
     directory: PathBuf,
 ) -> Result<DatabaseShared<E>> {
+    if options.beside_writer {
+        return to_read_beside(&options, &disk, &directory);
+    }
     let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(Error::from_open)?;
+    let (shared, recovery, loads) = read::<E>(options, &files, &directory)?;
+    let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
+    shared.set_read_only(ReadOnly::new(log, files, recovery));
+    begin_to_load(&shared, loads);
+    Ok(shared)
+}
+
+/// How often files are found and replayed beside a writer. Once suffices where files that are open can be read although they were removed.
+const BESIDE_ATTEMPTS_MAX: u32 = 3;
+
+/// Opens the database in `directory` for reading alone, whether or not another process has it open.
+fn to_read_beside<E: Engine>(
+    options: &Options,
+    disk: &Arc<dyn Disk>,
+    directory: &Path,
+) -> Result<DatabaseShared<E>> {
+    let mut attempt = 1;
+    loop {
+        let files = ensilo_log::inspect_beside(disk, directory).map_err(Error::from_open)?;
+        match read::<E>(options.clone(), &files, directory) {
+            Err(Error::Open(_)) if attempt < BESIDE_ATTEMPTS_MAX && files.were_replaced() => attempt += 1,
+            Err(error) => return Err(error),
+            Ok((shared, recovery, loads)) => {
+                let log = Log::read_only(Arc::clone(disk), Arc::clone(shared.engine.epochs()));
+                shared.set_read_only(ReadOnly::beside_writer(log, &files, recovery));
+                begin_to_load(&shared, loads);
+                return Ok(shared);
+            }
+        }
+    }
+}
+
+/// A database with all that was found in files, how that was read, and what is to be loaded later.
+type Read<E> = (DatabaseShared<E>, RecoveryStatistics, Option<Loads<E>>);
+
+/// Puts everything that was found into a new database.
+fn read<E: Engine>(options: Options, files: &ReadOnlyFiles, directory: &Path) -> Result<Read<E>> {
     let mut engine_options = options.engine_options();
     engine_options.epochs.first_epoch = Epoch::new(files.found().largest_epoch().get() + 1);
     check_epochs(&engine_options.epochs)?;
     let shared = DatabaseShared::<E>::new(options, engine_options)?;
-    let (recovery, loads) = recover(&shared, files.found(), &directory)?;
-    let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
-    shared.set_read_only(ReadOnly::new(log, files, recovery.clone()));
-    trace::opened(&directory, &recovery, true);
-    begin_to_load(&shared, loads);
-    Ok(shared)
+    let (recovery, loads) = recover(&shared, files.found(), directory)?;
+    trace::opened(directory, &recovery, true);
+    Ok((shared, recovery, loads))
 }
 
 /// Epochs that the log's clock moves on and that are later than all that is on disk.

@@ -16,15 +16,22 @@ pub(crate) struct ReadOnly {
     /// Everything up to this epoch was found.
     pub(crate) durable_epoch: Epoch,
     recovery: RecoveryStatistics,
-    /// Keeps writers away. `None` once the database is closed.
+    /// Keeps writers away. `None` once the database is closed, and beside a writer.
     files: Mutex<Option<ReadOnlyFiles>>,
+    is_beside_writer: bool,
 }
 
 impl ReadOnly {
-    /// `files` keep their locks until [`ReadOnly::close`].
+    /// `files`, which were replayed, keep their locks until [`ReadOnly::close`].
     pub(super) fn new(log: Arc<Log>, files: ReadOnlyFiles, recovery: RecoveryStatistics) -> Self {
-        let durable_epoch = files.found().durable_epoch().unwrap_or_default();
-        ReadOnly { log, durable_epoch, recovery, files: Mutex::new(Some(files)) }
+        let durable_epoch = durable_epoch_of(&files);
+        ReadOnly { log, durable_epoch, recovery, files: Mutex::new(Some(files)), is_beside_writer: false }
+    }
+
+    /// The same of files that were found beside a writer, and are not needed any more.
+    pub(super) fn beside_writer(log: Arc<Log>, files: &ReadOnlyFiles, recovery: RecoveryStatistics) -> Self {
+        let durable_epoch = durable_epoch_of(files);
+        ReadOnly { log, durable_epoch, recovery, files: Mutex::new(None), is_beside_writer: true }
     }
 
     pub(crate) fn statistics(&self, load: LoadStatistics) -> DurabilityStatistics {
@@ -32,6 +39,7 @@ impl ReadOnly {
         let checkpoints = CheckpointStatistics::default();
         DurabilityStatistics {
             is_read_only: true,
+            is_beside_writer: self.is_beside_writer,
             ..DurabilityStatistics::new(&log, checkpoints, self.recovery.clone(), load)
         }
     }
@@ -40,4 +48,8 @@ impl ReadOnly {
     pub(crate) fn close(&self) {
         drop(lock(&self.files).take());
     }
+}
+
+fn durable_epoch_of(files: &ReadOnlyFiles) -> Epoch {
+    files.found().durable_epoch().unwrap_or_default()
 }

@@ -47,6 +47,8 @@ pub struct DurabilityStatistics {
     /// Whether the database is open for reading only: then it has neither a log nor checkpoints, and nothing
     /// is counted of them.
     pub is_read_only: bool,
+    /// Whether it was opened with [`Options::beside_writer`](crate::Options::beside_writer).
+    pub is_beside_writer: bool,
     /// What is wrong while the database goes on all the same; `None` if nothing is. See also
     /// [`Options::on_event`](crate::Options::on_event).
     pub degraded: Option<Degraded>,
@@ -120,6 +122,7 @@ impl DurabilityStatistics {
             next_recovery: RecoveryForecast::default(),
             load,
             is_read_only: false,
+            is_beside_writer: false,
             degraded: None,
         }
     }

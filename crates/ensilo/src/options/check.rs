@@ -18,6 +18,7 @@ impl Options {
         let durable = &self.durable;
         require((1 << 20..=16 << 30).contains(&durable.log_file_bytes), "log_file_bytes", "1 MiB to 16 GiB")?;
         require((2..=65_536).contains(&durable.log_buffers), "log_buffers", "2 to 65536")?;
+        require(self.read_only || !self.beside_writer, "beside_writer", "false without read_only")?;
         let checkpoint = &durable.checkpoint;
         let is_long = |time: Duration| time >= second / 10;
         require(is_long(checkpoint.recovery_time_target), "recovery_time_target", "at least 100 ms")?;

@@ -2,6 +2,7 @@
 
 mod backups;
 mod batches;
+mod beside_writer;
 mod broken_indexes;
 mod checkpoints;
 mod closing;

@@ -1,9 +1,11 @@
 //! The process that lets victims work, kills them, and compares what they have left with what they have said.
 
 use std::io::{self, BufRead, BufReader};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,9 @@ impl Said {
     }
 }
 
+/// Reads the database, and returns how far each worker was.
+type ReadBeside = fn(&Path) -> ensilo::Result<Vec<u64>>;
+
 /// The parent.
 #[derive(Debug)]
 pub struct Killer {
@@ -47,6 +52,8 @@ pub struct Killer {
     random: Random,
     victims: Vec<Victim>,
     said: Said,
+    /// Whether the database is read while victims work.
+    reads_beside: bool,
 }
 
 /// What the cycles have come to.
@@ -58,6 +65,8 @@ pub struct Killed {
     pub while_opening: u64,
     /// Transactions that were acknowledged, and were there.
     pub acknowledged: u64,
+    /// How often the database was read while a victim worked on it, or right after it was killed.
+    pub read_beside: u64,
     /// Transactions that were there although the victim was killed before it saw their acknowledgement.
     pub unacknowledged: u64,
 }
@@ -78,7 +87,14 @@ impl Killer {
             random: Random::new(seed),
             victims: victims.to_vec(),
             said: Said::default(),
+            reads_beside: false,
         }
+    }
+
+    /// Returns the same, which reads the database again and again beside each victim.
+    #[must_use]
+    pub fn reading_beside(self) -> Killer {
+        Killer { reads_beside: true, ..self }
     }
 
     /// Lets victims work and kills them, so many times.
@@ -99,11 +115,13 @@ impl Killer {
     }
 
     fn cycle(&mut self, victim: Victim, next: Victim, killed: &mut Killed) -> Result<(), String> {
+        let read_beside = victim.read_beside;
         let mut victim = self.start(victim).map_err(|error| format!("cannot start: {error}"))?;
         // Some die while they open the database, most while they work.
         let is_early = self.random.percent(25);
         let wait = Duration::from_micros(self.random.below(if is_early { 15_000 } else { 250_000 }));
-        let said = self.listen(&mut victim, is_early, wait)?;
+        let (said, read) = self.listen(&mut victim, read_beside, is_early, wait)?;
+        killed.read_beside += read;
         killed.cycles += 1;
         killed.while_opening += u64::from(!said.is_opened);
         self.said = said;
@@ -119,17 +137,26 @@ impl Killer {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
     }
 
-    /// Hears what the victim says, kills it when it is time, and hears the rest.
-    fn listen(&self, victim: &mut Child, is_early: bool, wait: Duration) -> Result<Said, String> {
+    /// Hears what the victim says, kills it when it is time, and hears the rest. Returns that, and how often the database was read meanwhile.
+    fn listen(
+        &self,
+        victim: &mut Child,
+        read_beside: ReadBeside,
+        is_early: bool,
+        wait: Duration,
+    ) -> Result<(Said, u64), String> {
         let pipe = victim.stdout.take().ok_or("no pipe")?;
         let said = Mutex::new(Said { is_opened: false, ..self.said.clone() });
         let is_opened = || said.lock().is_ok_and(|said| said.is_opened);
-        thread::scope(|scope| {
+        let is_killed = AtomicBool::new(false);
+        let read = thread::scope(|scope| {
             let listener = scope.spawn(|| {
                 for line in BufReader::new(pipe).lines().map_while(io::Result::ok) {
                     said.lock().map(|mut said| said.hear(&line)).unwrap_or_default();
                 }
             });
+            let reader =
+                self.reads_beside.then(|| scope.spawn(|| self.read_beside(read_beside, &said, &is_killed)));
             let started = Instant::now();
             while !is_early && !is_opened() && !listener.is_finished() && started.elapsed().as_secs() < 60 {
                 thread::sleep(Duration::from_millis(1));
@@ -137,12 +164,47 @@ impl Killer {
             thread::sleep(wait);
             let ended = victim.try_wait();
             let killed = victim.kill().and_then(|()| victim.wait());
+            is_killed.store(true, Ordering::Relaxed);
+            let read =
+                reader.map_or(Ok(0), |reader| reader.join().unwrap_or_else(|panic| resume_unwind(panic)));
             match (ended, killed) {
-                (Ok(None), Ok(_)) => Ok(()),
+                (Ok(None), Ok(_)) => read,
                 (ended, killed) => Err(format!("the victim ended by itself: {ended:?}, {killed:?}")),
             }
         })?;
-        said.into_inner().map_err(|error| error.to_string())
+        Ok((said.into_inner().map_err(|error| error.to_string())?, read))
+    }
+
+    /// Reads the database until the victim is killed, and once more; each time all is there that was acknowledged before. Returns how
+    /// often.
+    fn read_beside(
+        &self,
+        read_beside: ReadBeside,
+        said: &Mutex<Said>,
+        is_killed: &AtomicBool,
+    ) -> Result<u64, String> {
+        let had_tables = self.said.begun.iter().any(|&begun| begun > 0);
+        let mut count = 0;
+        loop {
+            let is_last = is_killed.load(Ordering::Relaxed);
+            let before = said.lock().map(|said| said.clone()).map_err(|error| error.to_string())?;
+            if had_tables || before.is_opened {
+                let steps = read_beside(&self.directory).map_err(|error| format!("read beside: {error}"))?;
+                for (worker, (step, stored)) in steps.into_iter().zip(before.stored).enumerate() {
+                    if step < stored {
+                        return Err(format!(
+                            "read beside: worker {worker} is at step {step}; {stored} was acknowledged"
+                        ));
+                    }
+                }
+                count += 1;
+            } else {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if is_last {
+                return Ok(count);
+            }
+        }
     }
 
     /// Opens the database and compares it with what the victim has said.

@@ -72,6 +72,11 @@ pub(super) struct Tables<E: Engine> {
 }
 
 impl<E: Engine> Tables<E> {
+    /// Opens those that are there.
+    pub(super) fn existing(db: &Database<E>) -> Result<Self> {
+        Ok(Tables { counters: db.open_table()?, accounts: db.open_table()?, journal: db.open_table()? })
+    }
+
     /// Opens them, and creates what is missing.
     pub(super) fn open(db: &Database<E>) -> Result<Self> {
         let tables = Tables {

@@ -1,5 +1,6 @@
 //! Processes that are killed while they work on a real directory.
 
+use ensilo_crash::environment::seed_or;
 use ensilo_crash::victim::{Killer, Victim};
 
 use super::*;
@@ -9,6 +10,17 @@ use crate::kills::{cycles_or, directory, program, survive_kills};
 fn what_was_acknowledged_survives_kills() {
     let victim = Victim::of::<Engine>();
     survive_kills(victim.name(), &[victim], cycles_or(5));
+}
+
+#[test]
+fn what_was_acknowledged_is_read_beside_processes_that_are_killed() {
+    let victim = Victim::of::<Engine>();
+    let directory = directory(&format!("beside-{}", victim.name()));
+    let mut killer = Killer::new(program(), &directory, seed_or(1), &[victim]).reading_beside();
+    let killed = killer.run(cycles_or(5)).unwrap_or_else(|what| panic!("{}: {what}", directory.display()));
+    println!("{killed:?}");
+    assert!(killed.read_beside >= killed.cycles && killed.acknowledged > 0);
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
