@@ -157,6 +157,8 @@
 //! - `serde`: `Text`, `Decimal`, `Timestamp` and `RowId` can be serialized and deserialized, and so can dynamic rows, by the
 //!   names of their columns (`Schema::named_row`, `Schema::row_seed`). [`Statistics`] can be serialized.
 //! - `json`: `Json<T>`, and dynamic rows as JSON objects (`Schema::row_to_json`, `Schema::row_from_json`). It has `serde` in it.
+//! - `live-statistics`: other processes see the [`Statistics`] of an open database, for which it was opened with `Options::live_statistics`. It has
+//!   `serde` in it.
 //! - `metrics`: `Database::publish_metrics` passes the [`Statistics`] on to the recorder that the program has installed
 //!   for the crate `metrics`, whenever it is called. Nothing is counted for it in transactions.
 //! - `tracing`: openings with the phases of their recovery, checkpoints, backups, closings, and what [`Options::on_event`] reports are
@@ -198,6 +200,8 @@ pub mod generic;
 pub mod guide;
 mod index_check;
 mod job_request;
+#[cfg(feature = "live-statistics")]
+pub mod live_statistics;
 mod loading;
 mod local;
 mod maintain;

@@ -46,6 +46,8 @@ pub struct Options {
     pub(crate) beside_writer: bool,
     pub(crate) must_exist: bool,
     pub(crate) answer_while_loading: bool,
+    #[cfg(feature = "live-statistics")]
+    pub(crate) live_statistics: bool,
     pub(crate) on_recovery: Option<RecoveryHook>,
     pub(crate) on_event: Option<EventHook>,
     pub(crate) on_slow_request: Option<SlowRequestHook>,
@@ -69,6 +71,8 @@ impl Default for Options {
             beside_writer: false,
             must_exist: false,
             answer_while_loading: false,
+            #[cfg(feature = "live-statistics")]
+            live_statistics: false,
             on_recovery: None,
             on_event: None,
             on_slow_request: None,
@@ -476,6 +480,16 @@ impl Options {
         hook: impl Fn(&SlowRequest) + Send + Sync + 'static,
     ) -> Self {
         self.on_slow_request = Some(SlowRequestHook { duration_min, attempts_min, hook: Arc::new(hook) });
+        self
+    }
+
+    /// Lets other processes of the same user see the [statistics](crate::Statistics) of the database while it is open, as `ensilo stat --live`
+    /// shows them: by a thread that answers at the socket `STATISTICS` in its directory, and sleeps while nobody asks. By default nobody can.
+    /// [`live_statistics`](crate::live_statistics) describes the answers. An opening for reading only, and one in memory, refuse the option with
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption); where the file system has no sockets, an opening with it fails.
+    #[cfg(feature = "live-statistics")]
+    pub fn live_statistics(mut self, answer: bool) -> Self {
+        self.live_statistics = answer;
         self
     }
 

@@ -19,6 +19,8 @@ use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
 use crate::error::{MemoryShortage, Name};
+#[cfg(feature = "live-statistics")]
+use crate::live_statistics::StatisticsServer;
 use crate::loading::Loading;
 use crate::local::{Local, ThreadWorker};
 use crate::options::Options;
@@ -57,6 +59,8 @@ pub(crate) struct DatabaseShared<E: Engine> {
     /// What a database that is only read has in their place.
     read_only: OnceLock<ReadOnly>,
     pub(crate) loading: Loading,
+    #[cfg(feature = "live-statistics")]
+    pub(crate) statistics_server: StatisticsServer,
 }
 
 /// The slots of all threads that have made a request.
@@ -105,6 +109,8 @@ impl<E: Engine> DatabaseShared<E> {
             durable: OnceLock::new(),
             read_only: OnceLock::new(),
             loading: Loading::default(),
+            #[cfg(feature = "live-statistics")]
+            statistics_server: StatisticsServer::default(),
         })
     }
 
@@ -247,6 +253,8 @@ impl<E: Engine> DatabaseShared<E> {
             // Before the threads that may make one are waited for.
             durable.give_up_checkpoints();
         }
+        #[cfg(feature = "live-statistics")]
+        panics.catch(|| self.statistics_server.stop());
         panics.catch(|| self.give_back_numbers());
         // Requests and jobs may wait for it.
         self.loading.stop(&mut panics);

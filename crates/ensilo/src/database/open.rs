@@ -31,6 +31,12 @@ impl Options {
     pub fn in_memory_with<E: Engine>(self) -> Result<Database<E>> {
         self.check()?;
         require(!self.read_only, "read_only", "false in memory, where there is nothing to read")?;
+        #[cfg(feature = "live-statistics")]
+        require(
+            !self.live_statistics,
+            "live_statistics",
+            "false in memory, where there is no place for a socket",
+        )?;
         if self.durability == Some(Durability::Stored) {
             return Err(Error::NotDurable);
         }
@@ -103,7 +109,14 @@ impl<E: Engine> Database<E> {
             check_parent(&*disk, &directory)?;
             open::to_write
         };
-        Self::owning(open(options, disk, directory)?)
+        #[cfg(feature = "live-statistics")]
+        let answers_in = options.live_statistics.then(|| directory.clone());
+        let database = Self::owning(open(options, disk, directory)?)?;
+        #[cfg(feature = "live-statistics")]
+        if let Some(directory) = answers_in {
+            database.shared.statistics_server.start(&database.shared, &directory)?;
+        }
+        Ok(database)
     }
 
     fn owning(shared: DatabaseShared<E>) -> Result<Self> {

@@ -18,6 +18,8 @@ impl Options {
         let durable = &self.durable;
         require((1 << 20..=16 << 30).contains(&durable.log_file_bytes), "log_file_bytes", "1 MiB to 16 GiB")?;
         require((2..=65_536).contains(&durable.log_buffers), "log_buffers", "2 to 65536")?;
+        #[cfg(feature = "live-statistics")]
+        require(!self.live_statistics || !self.read_only, "live_statistics", "false with read_only")?;
         require(self.read_only || !self.beside_writer, "beside_writer", "false without read_only")?;
         let checkpoint = &durable.checkpoint;
         let is_long = |time: Duration| time >= second / 10;

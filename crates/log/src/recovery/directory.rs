@@ -17,7 +17,8 @@ use super::corruption::Corruption;
 use super::error::OpenError;
 use super::file_access::{exists, list};
 use super::file_names::{
-    CHANGES, CHANGES_NEW, LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, UNFINISHED,
+    CHANGES, CHANGES_NEW, LOCK, MANIFEST, MANIFEST_COPY, MANIFEST_NEW, OWNER, OWNER_NEW, STATISTICS,
+    UNFINISHED,
 };
 use super::forgiving::{ForgivingDisk, Unopened};
 use super::log_file::is_empty_log_file;
@@ -134,7 +135,9 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     }
     for entry in entries {
         match entry.name.as_str() {
-            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | CHANGES | CHANGES_NEW | "lost+found" => continue,
+            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | CHANGES | CHANGES_NEW | STATISTICS | "lost+found" => {
+                continue;
+            }
             name if name.starts_with('.') => continue,
             name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
             _ => {}

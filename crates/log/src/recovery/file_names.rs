@@ -17,6 +17,8 @@ pub(super) const CHANGES_NEW: &str = "CHANGES.new";
 pub(super) const OWNER: &str = "OWNER";
 /// The next `OWNER`, while it is written.
 pub(super) const OWNER_NEW: &str = "OWNER.new";
+/// The socket at which the process answers that has the database open.
+pub(super) const STATISTICS: &str = "STATISTICS";
 /// The mark of a backup that is being made.
 pub(super) const UNFINISHED: &str = "BACKUP.unfinished";
 /// The directory for log files in a new database that a backup or a salvage makes.
