@@ -102,6 +102,7 @@ impl DatabaseOptions {
             .options()
             .log_directories(&place.logs)
             .durability(Durability::Visible)
+            .live_statistics(true)
             .on_event(|event| complain(format_args!("database: {event}")));
         if let Some(interval) = self.checkpoint_interval {
             options = options.checkpoint_interval(interval);
