@@ -2,12 +2,15 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use ensilo::disk::RealDisk;
 use ensilo::generic::Database;
-use ensilo::{Engine, Error, Options, Silo};
+use ensilo::{Engine, Error, Options, Silo, Timestamp};
 use ensilo_bench::driver::View;
 use ensilo_log::Manifest;
+
+use crate::output::complain;
 
 /// No command reads for longer than this.
 const SNAPSHOT_AGE_LIMIT: Duration = Duration::from_secs(365 * 86_400);
@@ -18,10 +21,31 @@ pub(crate) fn writing_to(directory: &Path, manifest: &Manifest) -> Options {
     ensilo::Database::options().log_directories(logs)
 }
 
-/// Opens a database for reading only, however long that takes, and shows on standard error how far it is.
+/// Opens a database for reading only, however long that takes, also beside the process that has it open, and shows on standard error how
+/// far it is. If there is such a process, it says there as of when the database is read.
 pub(crate) fn open_to_read(directory: &Path) -> Result<Database<Silo>, Error> {
-    let options = ensilo::Database::options().read_only(true).snapshot_age_limit(SNAPSHOT_AGE_LIMIT);
-    open_shown(options, directory)
+    let options = ensilo::Database::options().read_only(true).beside_writer(true);
+    let (writer, read_at) = (writer_of(directory), now());
+    let database = open_shown(options.snapshot_age_limit(SNAPSHOT_AGE_LIMIT), directory)?;
+    if let Some(writer) = writer {
+        let epoch = database.durable_epoch().unwrap_or_default();
+        complain(format_args!(
+            "{writer} has the database open; it is read as of epoch {epoch}, stored by {read_at}"
+        ));
+    }
+    Ok(database)
+}
+
+/// Returns which process has a database open to write, in words, as far as that can be found out.
+fn writer_of(directory: &Path) -> Option<String> {
+    let holder = ensilo_log::writer_of(&RealDisk, directory)?;
+    Some(holder.process.map_or("another process".to_owned(), |process| format!("process {process}")))
+}
+
+/// Returns the time.
+fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Opens a database, and shows on standard error how far it is.

@@ -204,7 +204,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let requests: u32 = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
     let db = match arguments.next() {
-        Some(directory) => Database::open(directory)?,
+        // `ensilo stat DIRECTORY --live` shows what it does meanwhile.
+        Some(directory) => Database::options().live_statistics(true).open(directory)?,
         None => Database::in_memory()?,
     };
     let service = Service::open(db)?;

@@ -1,9 +1,11 @@
 //! `ensilo stat`.
 
 mod files;
+mod live;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use ensilo::{IndexState, Statistics};
@@ -14,18 +16,28 @@ use self::files::{DatabaseFileSizes, file_sizes};
 use super::ShownAs;
 use crate::opening::open_to_read;
 use crate::output::{Output, failed};
+use crate::seconds::seconds_of_run;
 
 /// Arguments of `ensilo stat`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Shows what the files of a database hold, log, checkpoints and others, and then what its tables and indexes take in memory. For the
-latter it opens the database for reading only, so all of its rows have to fit into memory; it must not be open elsewhere then,
-except for reading only. With --files it looks at the files alone, and the database may be open.
+latter it reads the database into its own memory, so all of its rows have to fit into that. With --files it looks at the files
+alone. The database may be open elsewhere: then what was stored last is shown, and a line on standard error says as of when.
+
+With --live it asks the process that has the database open, which answers if it was opened with `Options::live_statistics`, as
+`ensilo bench` opens its own: what has happened since it was opened, and in the last second, or in the time between two looks with
+--watch. Only the user that the process runs as may ask.
+
+Examples:
+  ensilo stat bank
+  ensilo stat bank --live --watch 5
+      Again and again, every five seconds, until the database is closed or Ctrl-C ends it.
 
 With --format json the figures of the memory stand under `statistics`, with the names that `ensilo::Statistics` gives them;
-durations are numbers of seconds.
+durations are numbers of seconds. With --live each look is a line, with `per_second` for what has grown.
 
-Exit codes: 0 all is well; 1 it failed; 2 bad parameters.")]
+Exit codes: 0 all is well; 1 it failed, or the process answers no more; 2 bad parameters.")]
 pub(crate) struct StatArguments {
     /// The database
     #[arg(value_name = "DIR")]
@@ -34,6 +46,14 @@ pub(crate) struct StatArguments {
     /// Look at the files alone
     #[arg(long)]
     files: bool,
+
+    /// Ask the process that has the database open
+    #[arg(long, conflicts_with = "files")]
+    live: bool,
+
+    /// Look again and again, with so many seconds in between, also 0.5
+    #[arg(long, value_name = "SECONDS", requires = "live", value_parser = seconds_of_run)]
+    watch: Option<f64>,
 
     /// How to show it
     #[arg(long, value_enum, default_value_t = ShownAs::Text)]
@@ -50,6 +70,12 @@ struct Shown {
 
 /// Shows what a database takes.
 pub(crate) fn stat(arguments: &StatArguments) -> ExitCode {
+    if arguments.live {
+        let show = |text: &str| Output::new().text(text);
+        let every = arguments.watch.map(Duration::from_secs_f64);
+        let watched = live::watch(&arguments.directory, every, arguments.format, show);
+        return watched.map_or_else(failed, |()| ExitCode::SUCCESS);
+    }
     match look(arguments) {
         Ok(shown) => {
             let text = match arguments.format {

@@ -54,7 +54,7 @@ pub fn inspect_beside(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles,
     for attempt in 0..ATTEMPTS_MAX {
         let manifest = manifest_of(&**disk, dir)?;
         let names = names_of(&**disk, dir, &manifest);
-        let error = match look_once(disk, dir, &manifest) {
+        let error = match look_once(disk, dir, &manifest, Cutting::AtDurableEpoch) {
             Ok(found) => return Ok(found),
             Err(error) => error,
         };
@@ -88,10 +88,30 @@ impl ReadOnlyFiles {
     }
 }
 
-fn look_once(disk: &Arc<dyn Disk>, dir: &Path, manifest: &Manifest) -> Result<ReadOnlyFiles, OpenError> {
+/// Where log files are cut that are being written.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cutting {
+    AtDurableEpoch,
+    /// A mistake that tests have to find.
+    #[cfg(test)]
+    Nowhere,
+}
+
+/// Finds the files as they are, once. What fails may fail because of the one that writes.
+pub(super) fn look_once(
+    disk: &Arc<dyn Disk>,
+    dir: &Path,
+    manifest: &Manifest,
+    cutting: Cutting,
+) -> Result<ReadOnlyFiles, OpenError> {
     NamedFiles { disk: &**disk, dir, manifest }.check_owners()?;
     let mut captured = CapturedDisk::capture(disk, dir, manifest)?;
-    match tails::find_cuts(&captured, dir, manifest) {
+    let cuts = match cutting {
+        Cutting::AtDurableEpoch => tails::find_cuts(&captured, dir, manifest),
+        #[cfg(test)]
+        Cutting::Nowhere => Ok(None),
+    };
+    match cuts {
         Ok(Some(cuts)) => captured.cut(&cuts),
         // Something is damaged, and the survey says what it means.
         Ok(None) => {}

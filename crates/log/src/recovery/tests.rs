@@ -2,6 +2,7 @@
 
 mod at_once;
 mod bad_sectors;
+mod beside;
 mod by_copy;
 mod checkpoint_blocks;
 mod checkpoint_failures;

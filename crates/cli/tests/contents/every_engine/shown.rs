@@ -1,5 +1,7 @@
 //! `ensilo tables` and `ensilo stat`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
 const LISTED: &str = r#"account: 3 rows
@@ -92,29 +94,78 @@ fn row_ids_are_shown_and_begun_at() {
 }
 
 #[test]
-fn a_database_that_is_open_is_refused_by_the_number_of_its_process() {
+fn a_database_that_is_open_elsewhere_is_read_as_of_an_epoch_and_not_written() {
     let directory = directory("open");
     let bank = bank(&directory);
     let database = open(&bank);
     let (target, rows) = (directory.join("target"), directory.join("account.csv"));
     fs::write(&rows, "branch,id,owner\n9,9,zoe\n").unwrap();
     let path = bank.to_str().unwrap();
-    for arguments in [
-        &["tables", path][..],
-        &["tables", path, "account"],
-        &["dump", path, "account"],
-        &["dump", path, "--out", target.to_str().unwrap()],
-        &["load", path, "account", rows.to_str().unwrap()],
-        &["stat", path],
+    let process = std::process::id();
+    let table = database.open_dynamic_table("account").unwrap();
+    database.transact(|tx| table.insert(tx, &account(9, 1, "yan", None)).map(drop)).unwrap();
+    let epoch = database.durable_epoch().unwrap();
+    for (arguments, part) in [
+        (&["tables", path][..], "account: 4 rows"),
+        (&["tables", path, "account"], "\"yan\""),
+        (&["dump", path, "account"], "9,1,yan,"),
+        (&["dump", path, "--out", target.to_str().unwrap()], "2 tables, "),
+        (&["stat", path], "table account ("),
     ] {
-        let said = expect_exit(1, arguments, &[]);
-        let open = format!("the database is open in process {}", std::process::id());
-        assert!(said.contains(&open), "{arguments:?}: {said}");
+        let said = expect_exit(0, arguments, &[]);
+        let open = format!("process {process} has the database open; it is read as of epoch ");
+        let (_, as_of) = said.split_once(&open).unwrap_or_else(|| panic!("{arguments:?}: {said}"));
+        let as_of: u64 = as_of.split(',').next().unwrap().parse().unwrap();
+        assert!(as_of >= epoch && said.contains(part), "{arguments:?}: {said}");
     }
-    assert!(!target.exists());
+    let refused = expect_exit(1, &["load", path, "account", rows.to_str().unwrap()], &[]);
+    assert!(refused.contains(&format!("the database is open in process {process}")), "{refused}");
     assert!(output_of(&["stat", path, "--files"], &[]).contains("log in log"));
     database.close().unwrap();
-    assert_eq!(rows_of(&open(&bank), "account").len(), 3);
+    assert_eq!(rows_of(&open(&bank), "account").len(), 4);
+    let said = expect_exit(0, &["tables", path], &[]);
+    assert!(!said.contains("has the database open"), "{said}");
+}
+
+#[test]
+fn a_process_says_what_it_counts_while_it_has_a_database_open() {
+    let directory = directory("live");
+    let bank = bank(&directory);
+    let path = bank.to_str().unwrap();
+    let said = expect_exit(1, &["stat", path, "--live"], &[]);
+    assert!(said.contains("no process answers"), "{said}");
+    let database: Database<TestedEngine> =
+        ensilo::Database::options().live_statistics(true).open_as(&bank).unwrap();
+    let table = database.open_dynamic_table("account").unwrap();
+    let ends = AtomicBool::new(false);
+    let shown = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in (10..).take_while(|_| !ends.load(Ordering::Relaxed)) {
+                let row = account(3, id, &format!("owner {id}"), None);
+                database.transact(|tx| table.insert(tx, &row).map(drop)).unwrap();
+            }
+        });
+        let shown =
+            [&["stat", path, "--live"][..], &["stat", path, "--live", "--format", "json"]].map(ensilo);
+        ends.store(true, Ordering::Relaxed);
+        shown
+    });
+    let [text, json] = shown.map(|output| text(&output.stdout));
+    let process = std::process::id();
+    for part in [&format!("process {process}, "), "commits", "table account (", "a recovery would take "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json: Json = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["process"], process);
+    for name in ["commits", "log_bytes"] {
+        assert!(json["per_second"][name].as_f64().unwrap() > 0.0, "{name}: {json}");
+    }
+    assert_eq!(json["per_second"]["aborts"], 0.0);
+    assert!(json["statistics"]["tables"][0]["records"].as_u64().unwrap() > 3);
+    drop(database);
+    // Again and again, and it ends with the process's database.
+    expect_exit(1, &["stat", path, "--live", "--watch", "0.1"], &[]);
+    expect_exit(2, &["stat", path, "--watch", "1"], &[]);
 }
 
 #[test]

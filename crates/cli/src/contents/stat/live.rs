@@ -1,0 +1,169 @@
+//! The statistics of the process that has a database open.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use ensilo::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::ShownAs;
+use super::{aligned, bytes_text};
+
+/// How long it is between the two looks of which one line is made.
+const ONE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is counted, in words, by its place in the statistics, and whether it is bytes. What it has grown by in a second is shown as well.
+const COUNTERS: [(&str, &str, bool); 6] = [
+    ("commits", "/commits", false),
+    ("snapshots", "/snapshots", false),
+    ("aborts", ABORTS, false),
+    ("transactions logged", "/durability/logged_transactions", false),
+    ("log", "/durability/log_bytes", true),
+    ("syncs of the log", "/durability/log_syncs", false),
+];
+
+/// Not one number, but one for each reason.
+const ABORTS: &str = "/aborts";
+
+/// What a process said of its database at one moment.
+struct Look(Value);
+
+/// Asks the process that has a database open, twice at least, and gives `show` what it says and how fast that grows: once, or again and again
+/// with so much time in between, until the process answers no more.
+pub(super) fn watch(
+    directory: &Path,
+    every: Option<Duration>,
+    format: ShownAs,
+    mut show: impl FnMut(&str),
+) -> Result<(), String> {
+    let mut before = Look::at(directory)?;
+    loop {
+        thread::sleep(every.unwrap_or(ONE_INTERVAL));
+        let now = Look::at(directory)?;
+        match format {
+            ShownAs::Text => show(&now.text(&before)),
+            ShownAs::Json => show(&format!("{}\n", now.json(&before))),
+        }
+        if every.is_none() {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+impl Look {
+    fn at(directory: &Path) -> Result<Look, String> {
+        let answer = ensilo::live_statistics::read(directory).map_err(|error| error.to_string())?;
+        let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
+        match answer["format"].as_u64() {
+            Some(1) => Ok(Look(answer)),
+            _ => Err("the process that has the database open is of a later version".to_owned()),
+        }
+    }
+
+    fn statistics(&self) -> &Value {
+        &self.0["statistics"]
+    }
+
+    /// Returns a number of the statistics, 0 if it is not there.
+    fn number(&self, place: &str) -> u64 {
+        let found = self.statistics().pointer(place).unwrap_or(&Value::Null);
+        match found.as_object() {
+            Some(by_reason) => by_reason.values().filter_map(Value::as_u64).sum(),
+            None => found.as_u64().unwrap_or(0),
+        }
+    }
+
+    /// Returns how much time has gone by since another look at the same process; `None` if it is another one now.
+    fn seconds_since(&self, before: &Look) -> Option<f64> {
+        let open = |look: &Look| look.0["open_seconds"].as_f64().unwrap_or(0.0);
+        let seconds = open(self) - open(before);
+        (self.0["process"] == before.0["process"] && seconds > 0.0).then_some(seconds)
+    }
+
+    /// Returns by how much a number has grown in a second.
+    fn rate(&self, before: &Look, place: &str) -> Option<f64> {
+        let grown = self.number(place).checked_sub(before.number(place))?;
+        Some(grown as f64 / self.seconds_since(before)?)
+    }
+
+    fn json(&self, before: &Look) -> Value {
+        let rates = COUNTERS.iter().map(|&(_, place, _)| {
+            let name = place.rsplit('/').next().unwrap_or(place);
+            (name.to_owned(), json!(self.rate(before, place)))
+        });
+        json!({
+            "process": self.0["process"],
+            "time": self.0["time"],
+            "open_seconds": self.0["open_seconds"],
+            "interval_seconds": self.seconds_since(before),
+            "per_second": serde_json::Map::from_iter(rates),
+            "statistics": self.statistics(),
+        })
+    }
+
+    fn text(&self, before: &Look) -> String {
+        let float = |value: &Value| value.as_f64().unwrap_or(0.0);
+        let time = Timestamp::from_micros((float(&self.0["time"]) * 1e6) as i64);
+        let mut text = format!(
+            "process {}, database open for {:.1} s, at {time}\n",
+            self.0["process"],
+            float(&self.0["open_seconds"])
+        );
+        let head = ["", "since it was opened", "in a second"].map(str::to_owned);
+        text += &aligned(std::iter::once(head).chain(COUNTERS.map(|counter| self.line(before, counter))));
+        text.push('\n');
+        text += &aligned(self.table_lines());
+        text += &self.memory_text();
+        text += &self.durability_text(float);
+        text
+    }
+
+    fn line(&self, before: &Look, (name, place, is_bytes): (&str, &str, bool)) -> [String; 3] {
+        let shown = |number: u64| if is_bytes { bytes_text(number) } else { number.to_string() };
+        let rate = self.rate(before, place).map_or("-".to_owned(), |rate| shown(rate.round() as u64));
+        [name.to_owned(), shown(self.number(place)), rate]
+    }
+
+    fn table_lines(&self) -> impl Iterator<Item = [String; 3]> {
+        let tables = self.statistics()["tables"].as_array().into_iter().flatten();
+        let line = |table: &Value| {
+            let name = table["name"].as_str().unwrap_or_default();
+            let number = |name| table[name].as_u64().unwrap_or(0);
+            [
+                format!("table {} ({})", name.escape_debug(), table["number"]),
+                number("records").to_string(),
+                bytes_text(number("memory_bytes")),
+            ]
+        };
+        std::iter::once(["in memory", "rows", "bytes"].map(str::to_owned)).chain(tables.map(line))
+    }
+
+    fn memory_text(&self) -> String {
+        let bytes = |place| bytes_text(self.number(place));
+        let limit = match self.number("/memory/limit_bytes") {
+            0 => "no limit".to_owned(),
+            limit => format!("a limit of {}", bytes_text(limit)),
+        };
+        let (live, mapped) = (bytes("/memory/live_bytes"), bytes("/memory/mapped_bytes"));
+        format!("{live} in use, of {mapped} taken from the system, with {limit}\n")
+    }
+
+    fn durability_text(&self, float: impl Fn(&Value) -> f64) -> String {
+        let durability = &self.statistics()["durability"];
+        let checkpoints = &durability["checkpoints"];
+        let under_way = if checkpoints["is_under_way"] == true { ", another under way" } else { "" };
+        let mut text = format!(
+            "everything up to epoch {} is stored; {} checkpoints made, {} failed{under_way}; a recovery would take {:.2} s\n",
+            durability["durable_epoch"],
+            checkpoints["made"],
+            checkpoints["failed"],
+            float(&durability["next_recovery"]["duration"])
+        );
+        if !durability["degraded"].is_null() {
+            text += &format!("something is wrong: {}\n", durability["degraded"]);
+        }
+        text
+    }
+}
