@@ -156,7 +156,10 @@ mod tests {
             workers: 1,
             parameters: Default::default(),
         };
-        Report::new(subject, &[CheckedRun { result, checks: vec![check], disk: None, recovery: None }])
+        Report::new(
+            subject,
+            &[CheckedRun { result, checks: vec![check], disk: None, recovery: None, timed_checkpoint: None }],
+        )
     }
 
     #[test]

@@ -202,6 +202,17 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         (&["ycsb", "--memory", "--system", "key-value", "--mix", "e"], "single keys"),
         (&["ycsb", "--memory", "--system", "key-value", "--operations", "2"], "single keys"),
         (&["ycsb", "--memory", "--system", "simple", "--memory-limit-mib", "64"], "simple"),
+        (&["ycsb", "--memory", "--system", "key-value", "--batch", "8"], "--batch is for the product"),
+        (&["ycsb", "--memory", "--system", "global-tid", "--batch", "8"], "--batch is for the product"),
+        (&["ycsb", "--memory", "--system", "no-gc", "--tables", "2"], "--tables is for the product"),
+        (&["ycsb", "--memory", "--batch", "8", "--operations", "2"], "interleaved"),
+        (&["ycsb", "--memory", "--tables", "8", "--operations", "2"], "one table"),
+        (&["ycsb", "--memory", "--workers", "3", "--sessions", "2"], "fewer --sessions"),
+        (&["ycsb", "--memory", "--batch", "0"], "--batch"),
+        (&["ycsb", "--memory", "--indexes", "5"], "0..=4"),
+        (&["ycsb", "--crash", "--hold-snapshot"], "--hold-snapshot"),
+        (&["ycsb", "--memory", "--time-checkpoint"], "--time-checkpoint"),
+        (&["ycsb", "--memory", "--system", "no-snapshots", "--hold-snapshot"], "no snapshots"),
         (&["tpcc", "--memory", "--system", "no-snapshots", "--read-only", "snapshot"], "no snapshots"),
         (&["tpcc", "--memory", "--system", "partitioned-store", "--read-only", "snapshot"], "no snapshots"),
         (&["tpcc", "--memory", "--partitions", "1"], "no --partitions"),
@@ -233,6 +244,31 @@ fn a_system_that_does_not_go_with_the_rest_says_why() {
         let told = text(&output.stderr);
         assert!(told.contains(why) && told.contains("--help"), "{arguments:?}: {told}");
     }
+}
+
+#[test]
+fn ycsb_runs_in_batches_by_sessions_on_indexed_tables_on_every_engine() {
+    for engine in ["silo", "ermia", "2pl"] {
+        let shape =
+            ["--tables", "3", "--indexes", "1", "--sessions", "9", "--batch", "16", "--engine", engine];
+        let json = json_of(&[&SMALL_YCSB, &SHORT, &MODEST, &shape, &["--memory", "--hold-snapshot"]]);
+        assert_common_fields(&json, "ycsb");
+        let parameters = &json["parameters"];
+        let told = ["tables", "indexes", "sessions", "batch"].map(|name| parameters[name].as_u64().unwrap());
+        assert_eq!(told, [3, 1, 9, 16], "{engine}");
+        assert!(json["memory"]["by_table"]["usertable_2.by_field0"].as_u64().unwrap() > 0, "{json}");
+        assert!(json["memory"]["versions"].as_u64().unwrap() > 0, "the snapshot needs them: {engine} {json}");
+    }
+}
+
+#[test]
+fn batches_on_disk_survive_a_crash_and_a_checkpoint_is_timed() {
+    let json = json_of(&[&SMALL_YCSB, &SHORT, &MODEST, &["--batch", "8", "--crash", "--time-checkpoint"]]);
+    assert_common_fields(&json, "ycsb");
+    assert_durable_fields(&json);
+    assert_eq!(json["recovery"]["transactions_lost"], 0);
+    let checkpoint = &json["timed_checkpoint"];
+    assert!(checkpoint["rows"].as_u64().unwrap() >= 1_000 && checkpoint["seconds"].as_f64().unwrap() > 0.0);
 }
 
 fn assert_durable_fields(json: &Value) {

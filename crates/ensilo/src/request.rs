@@ -295,14 +295,41 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
         body: impl FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
     ) -> Result<Vec<Result<R>>> {
         let level = self.place.shared().level_here(self.durability)?;
-        let batch = Batch { requests, first_keys, body };
-        let outcomes = match &mut self.place {
-            RequestPlace::Thread(shared) => {
-                batch.run_on(shared, &mut *shared.enter()?, self.policy, &mut self.on_abort)
-            }
-            RequestPlace::Session(session) => session.run_many(self.policy, &mut self.on_abort, batch)?,
-        };
+        let outcomes = self.run_many(Batch { requests, first_keys, body })?;
         Ok(self.place.shared().answer_many(outcomes, level))
+    }
+
+    /// Like [`Request::transact_many`], but answers as soon as the transactions are visible, each with the epoch
+    /// that [`Request::transact_with_epoch`] returns. The setting of [`Request::durability`] has no effect here. An
+    /// error, too, is returned at once and without an epoch: a crash may take back what it follows from.
+    ///
+    /// # Errors
+    /// As [`Database::transact_many`](crate::Database::transact_many).
+    pub fn transact_many_with_epoch<Q, R>(
+        mut self,
+        requests: &[Q],
+        first_keys: impl FnMut(&Q, &mut Prefetch<E>),
+        body: impl FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
+    ) -> Result<Vec<Result<(R, u64)>>> {
+        let outcomes = self.run_many(Batch { requests, first_keys, body })?;
+        let answer = |outcome: Outcome<R>| {
+            let Visible { value, epoch } = outcome.map_err(|undone| undone.error)?;
+            Ok((value, epoch.get()))
+        };
+        Ok(outcomes.into_iter().map(answer).collect())
+    }
+
+    fn run_many<Q, F, B, R>(&mut self, batch: Batch<'_, Q, F, B>) -> Result<Vec<Outcome<R>>>
+    where
+        F: FnMut(&Q, &mut Prefetch<E>),
+        B: FnMut(&mut Transaction<'_, E>, &Q) -> Result<R>,
+    {
+        match &mut self.place {
+            RequestPlace::Thread(shared) => {
+                Ok(batch.run_on(shared, &mut *shared.enter()?, self.policy, &mut self.on_abort))
+            }
+            RequestPlace::Session(session) => session.run_many(self.policy, &mut self.on_abort, batch),
+        }
     }
 
     #[inline]

@@ -33,7 +33,7 @@ use crate::driver::{
 };
 use crate::options::{Benchmark, BenchmarkOptions, CrashOptions, Run};
 use crate::place::TemporaryDirectory;
-use crate::report::{CheckedRun, RecoveryReport, SurvivalReport};
+use crate::report::{CheckedRun, RecoveryReport, SurvivalReport, TimedCheckpoint};
 use crate::stock::StockTable;
 use crate::systems::System;
 use crate::tpcb::Tpcb;
@@ -327,8 +327,10 @@ fn check<W: Workload, E: Engine>(
         .map_err(|error| Failure::Io("cannot read what was acknowledged".to_owned(), error))?;
     let survivals = SurvivalReport::of_types(types, &acknowledged, &workload.count_effects()?);
     let recovery = recovery_report(&recovered, survivals)?;
+    let timed_checkpoint =
+        options.times_checkpoint.then(|| TimedCheckpoint::make(&recovered.database)).transpose()?;
     recovered.database.close()?;
-    Ok((types, CheckedRun { result, checks, disk: None, recovery: Some(recovery) }))
+    Ok((types, CheckedRun { result, checks, disk: None, recovery: Some(recovery), timed_checkpoint }))
 }
 
 fn recovery_report<E: Engine>(

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use ensilo::disk::RealDisk;
 use ensilo::generic::{Database, Request};
-use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress, Result};
+use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress};
 
-use crate::driver::{Memory, complain};
+use crate::driver::{Failure, Memory, complain};
 
 /// Options of the database; what is `None` is left as the library has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct DatabaseOptions {
     pub epoch_interval: Option<Duration>,
     /// Epochs between two snapshots.
     pub epochs_per_snapshot: Option<u64>,
+    /// How long a snapshot may stay open.
+    pub snapshot_age_limit: Option<Duration>,
     /// How often a transaction runs again after a conflict.
     pub retries: Option<u32>,
     /// The most bytes that rows and indexes may take.
@@ -53,7 +57,7 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// [`ensilo::Error::InvalidOption`], [`ensilo::Error::Open`].
-    pub fn open<E: Engine>(&self, place: Option<&Directories>) -> Result<Database<E>> {
+    pub fn open<E: Engine>(&self, place: Option<&Directories>) -> ensilo::Result<Database<E>> {
         match place {
             None => self.open_in_memory(),
             Some(place) => self.durable_options(place).open_with(Arc::new(RealDisk), &place.database),
@@ -64,7 +68,7 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// [`ensilo::Error::InvalidOption`].
-    pub fn open_in_memory<E: Engine>(&self) -> Result<Database<E>> {
+    pub fn open_in_memory<E: Engine>(&self) -> ensilo::Result<Database<E>> {
         self.options().in_memory_with()
     }
 
@@ -76,7 +80,7 @@ impl DatabaseOptions {
         &self,
         place: &Directories,
         hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static,
-    ) -> Result<Database<E>> {
+    ) -> ensilo::Result<Database<E>> {
         self.durable_options(place).on_recovery(hook).open_with(Arc::new(RealDisk), &place.database)
     }
 
@@ -87,6 +91,9 @@ impl DatabaseOptions {
         }
         if let Some(epochs) = self.epochs_per_snapshot {
             options = options.epochs_per_snapshot(epochs);
+        }
+        if let Some(limit) = self.snapshot_age_limit {
+            options = options.snapshot_age_limit(limit);
         }
         if let Some(retries) = self.retries {
             options = options.retries(retries);
@@ -133,6 +140,7 @@ impl DatabaseOptions {
         serde_json::json!({
             "epoch_interval_ms": self.epoch_interval.map(|interval| interval.as_secs_f64() * 1e3),
             "epochs_per_snapshot": self.epochs_per_snapshot,
+            "snapshot_age_limit_seconds": self.snapshot_age_limit.map(|limit| limit.as_secs_f64()),
             "retries": self.retries,
             "memory_limit_bytes": self.memory_limit_bytes,
             "prefault_bytes": self.prefault_bytes,
@@ -156,7 +164,7 @@ pub(crate) fn load_request<E: Engine>(database: &Database<E>) -> Request<'_, NoH
 }
 
 /// Waits until all that has been committed before the call is stored, if that ever happens in this database.
-pub(crate) fn wait_until_stored<E: Engine>(database: &Database<E>) -> Result<()> {
+pub(crate) fn wait_until_stored<E: Engine>(database: &Database<E>) -> ensilo::Result<()> {
     if database.durable_epoch().is_none() {
         return Ok(());
     }
@@ -180,14 +188,47 @@ pub(crate) fn memory<E: Engine>(database: &Database<E>) -> Memory {
     Memory {
         live_bytes: statistics.memory.live_bytes,
         mapped_bytes: statistics.memory.mapped_bytes,
+        versions: statistics.memory.versions,
+        version_bytes: statistics.memory.version_bytes,
         by_table,
     }
 }
 
 /// Sees to it that snapshots show all that has been committed before the call, if there are any.
-pub(crate) fn make_fresh_snapshot<E: Engine>(database: &Database<E>) -> Result<()> {
+pub(crate) fn make_fresh_snapshot<E: Engine>(database: &Database<E>) -> ensilo::Result<()> {
     if !E::SNAPSHOTS {
         return Ok(());
     }
     database.request().max_staleness(Duration::ZERO).read_stale(|_| Ok(()))
+}
+
+/// Runs `during` while a snapshot of `database` is open.
+///
+/// # Errors
+/// Those of `during`; why there was no snapshot, or why it did not last.
+///
+/// # Panics
+/// If `during` does.
+pub(crate) fn while_snapshot_is_open<E: Engine, R>(
+    database: &Database<E>,
+    during: impl FnOnce() -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let (opened, is_open) = channel();
+    let (keep, kept) = channel::<()>();
+    let hold = move || {
+        database.read_stale(|_| {
+            // The receiver waits; the other sender says nothing, and is dropped in the end.
+            let _ = opened.send(());
+            let _ = kept.recv();
+            Ok(())
+        })
+    };
+    thread::scope(|scope| {
+        let holder = scope.spawn(hold);
+        // Without a snapshot the holder has ended, and says why below.
+        let result = if is_open.recv().is_ok() { during().map(Some) } else { Ok(None) };
+        drop(keep);
+        holder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        result?.ok_or_else(|| Failure::Broken("a snapshot ended before it was held".to_owned()))
+    })
 }

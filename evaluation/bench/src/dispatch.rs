@@ -7,10 +7,10 @@ use ensilo::two_phase_locking::{NoWait, TwoPhaseLocking};
 use ensilo::variants::{Allocator, GlobalTid, NoGc, NoSnapshots, RowLog, Silo, Simple, TidLog};
 use ensilo_baselines::KeyValue;
 
-use crate::database::{DatabaseOptions, Directories};
+use crate::database::{DatabaseOptions, Directories, while_snapshot_is_open};
 use crate::driver::{Failure, Interrupt, View, Workload, run};
 use crate::options::{Benchmark, BenchmarkOptions, Run};
-use crate::report::CheckedRun;
+use crate::report::{CheckedRun, TimedCheckpoint};
 use crate::stock::{StockOptions, StockTable};
 use crate::systems::{LogRecords, System};
 use crate::tpcb::{Tpcb, TpcbOptions};
@@ -110,11 +110,19 @@ impl Visitor for RunAndCheck<'_> {
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Run, Failure> {
-        let result = run(workload, &self.options.run, self.name, view, interrupt)?;
+        let BenchmarkOptions { run: run_options, holds_snapshot, times_checkpoint, .. } = self.options;
+        let mut make_run = || run(workload, run_options, self.name, view, interrupt);
+        let result = match workload.database().filter(|_| *holds_snapshot) {
+            Some(database) => while_snapshot_is_open(database, make_run)?,
+            None => make_run()?,
+        };
         // If a run is stopped early, its results are still wanted and checked; a second stop has no effect here.
         let checks = if self.options.check { workload.check(view, &Interrupt::new())? } else { Vec::new() };
+        let to_checkpoint = workload.database().filter(|_| *times_checkpoint);
+        let timed_checkpoint = to_checkpoint.map(TimedCheckpoint::make).transpose()?;
         workload.database().map_or(Ok(()), Database::close)?;
-        Ok((workload.transaction_types(), CheckedRun { result, checks, disk: None, recovery: None }))
+        let run = CheckedRun { result, checks, disk: None, recovery: None, timed_checkpoint };
+        Ok((workload.transaction_types(), run))
     }
 }
 

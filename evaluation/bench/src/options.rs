@@ -41,6 +41,10 @@ pub struct BenchmarkOptions {
     pub runs: usize,
     /// Whether the database is checked for consistency after each run.
     pub check: bool,
+    /// Whether a snapshot stays open from before the warm-up until the run has ended.
+    pub holds_snapshot: bool,
+    /// Whether a checkpoint is made and timed after the run, or after the recovery.
+    pub times_checkpoint: bool,
     /// The database.
     pub database: DatabaseOptions,
     /// Where the database is kept; `None` for one in memory.
@@ -92,6 +96,8 @@ impl Benchmark {
         parameters["pinned"] = options.run.pin.into();
         parameters["database"] = options.database.parameters();
         parameters["durable"] = options.storage.is_some().into();
+        parameters["holds_snapshot"] = options.holds_snapshot.into();
+        parameters["times_checkpoint"] = options.times_checkpoint.into();
         parameters["crash"] = options.crash.is_some().into();
         parameters["log_records"] = options.storage.as_ref().map(|_| options.log_records.name()).into();
         if let Self::Tpcc(tpcc) = self {

@@ -3,7 +3,7 @@
 use crate::options::{Benchmark, BenchmarkOptions};
 use crate::systems::{LogRecords, System};
 use crate::tpcc::ReadOnly;
-use crate::ycsb;
+use crate::ycsb::{self, YcsbOptions};
 
 /// Why the benchmark cannot run with these options, if so: the system that is asked for does not go with the rest.
 pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<String> {
@@ -54,7 +54,40 @@ pub fn refusal(benchmark: &Benchmark, options: &BenchmarkOptions) -> Option<Stri
         }
         Benchmark::Ycsb(_) => {}
     }
-    refused_log(options)
+    if options.holds_snapshot && !system.has_snapshots() {
+        return Some(format!("--hold-snapshot: {name} has no snapshots"));
+    }
+    let refused_shape = match benchmark {
+        Benchmark::Ycsb(ycsb) => refused_shape(ycsb, system),
+        _ => None,
+    };
+    refused_shape.or_else(|| refused_log(options))
+}
+
+/// Why tables, indexes, sessions and batches of YCSB do not go with the rest.
+fn refused_shape(ycsb: &YcsbOptions, system: System) -> Option<String> {
+    let YcsbOptions { tables, indexes, sessions, batch, operations, workers, .. } = *ycsb;
+    let name = system.name();
+    let is_ours = system.is_product() || system.has_other_engine();
+    let ours_alone = [
+        ("--tables", tables > 1),
+        ("--indexes", indexes.is_some()),
+        ("--sessions", sessions.is_some()),
+        ("--batch", batch.is_some()),
+    ];
+    if let Some((option, _)) = ours_alone.into_iter().find(|&(_, is_asked)| is_asked && !is_ours) {
+        return Some(format!("{option} is for the product and its engines, not for {name}"));
+    }
+    if operations > 1 && tables > 1 {
+        return Some("--tables: a transaction of several --operations has one table".to_owned());
+    }
+    if operations > 1 && batch.is_some() {
+        return Some("--batch: the look-ups of several --operations are interleaved as it is".to_owned());
+    }
+    if sessions.is_some_and(|sessions| sessions < workers) {
+        return Some(format!("there are fewer --sessions than the {workers} workers"));
+    }
+    None
 }
 
 /// Why what is logged does not go with the rest.

@@ -10,7 +10,7 @@ mod tests;
 mod text;
 
 pub use crate::disk::DiskReport;
-pub use durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport};
+pub use durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport, TimedCheckpoint};
 pub use half_seconds::{HalfSecond, HalfSecondsReport};
 pub use machine::{Build, Machine, free_memory_bytes};
 pub use model::{

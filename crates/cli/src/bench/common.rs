@@ -85,6 +85,9 @@ impl ValueEnum for SystemArgument {
     }
 }
 
+/// How much longer than the run a snapshot may stay open that is held until its end.
+const SNAPSHOT_AGE_MARGIN: Duration = Duration::from_secs(60);
+
 /// The least that the library takes.
 const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
@@ -203,6 +206,16 @@ pub(super) struct Common {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(0..=1 << 40))]
     prefault_mib: Option<u64>,
 
+    /// Keep a snapshot open from before the warm-up until the run has ended: the report says how many older versions of rows
+    /// it has kept in memory
+    #[arg(long, conflicts_with = "crash")]
+    hold_snapshot: bool,
+
+    /// After the run, or after the recovery, make a checkpoint while no worker is at work, as fast as the disk takes it, and
+    /// report how long it took
+    #[arg(long, conflicts_with_all = ["memory", "checkpoint_mib_per_second"])]
+    time_checkpoint: bool,
+
     /// Let the operating system move workers between cores
     #[arg(long)]
     no_pin: bool,
@@ -260,9 +273,14 @@ impl Common {
             }),
             system: self.system(),
             log_records: self.log_records.into(),
+            holds_snapshot: self.hold_snapshot,
+            times_checkpoint: self.time_checkpoint,
             database: DatabaseOptions {
                 epoch_interval: self.epoch_ms.map(Duration::from_millis),
                 epochs_per_snapshot: None,
+                snapshot_age_limit: self
+                    .hold_snapshot
+                    .then(|| self.warmup + self.seconds + SNAPSHOT_AGE_MARGIN),
                 retries: self.retries,
                 memory_limit_bytes: self.memory_limit_mib.map(|mib| mib << 20),
                 prefault_bytes,
@@ -272,7 +290,7 @@ impl Common {
                 logs_operations: self.logging == LoggingArgument::PerOperation,
                 is_checkpoint_compressed: self.checkpoint_compression.is_some(),
                 checkpoint_sync_bytes: self.checkpoint_sync_mib.map(|mib| mib << 20),
-                checkpoint_bytes_per_second: self.checkpoint_mib_per_second.map(|mib| mib << 20),
+                checkpoint_bytes_per_second: self.checkpoint_bytes_per_second(),
             },
         }
     }
@@ -280,6 +298,16 @@ impl Common {
     fn checkpoint_interval(&self) -> Duration {
         self.checkpoint_interval
             .unwrap_or_else(|| ((self.warmup + self.seconds) / 3).max(CHECKPOINT_INTERVAL_MIN))
+    }
+
+    fn checkpoint_bytes_per_second(&self) -> Option<u64> {
+        /// Faster than any disk.
+        const UNBOUNDED: u64 = 1 << 40;
+        if self.time_checkpoint {
+            Some(UNBOUNDED)
+        } else {
+            self.checkpoint_mib_per_second.map(|mib| mib << 20)
+        }
     }
 
     fn prefault_bytes(&self, benchmark: &Benchmark, run: &RunOptions) -> u64 {

@@ -1,7 +1,9 @@
 //! `ensilo bench ycsb`.
 
 use clap::{Args, ValueEnum, value_parser};
-use ensilo_bench::ycsb::{Distribution, NamedMix, VALUE_BYTES_MAX, VALUE_BYTES_MIN, YcsbOptions};
+use ensilo_bench::ycsb::{
+    Distribution, INDEXES_MAX, NamedMix, VALUE_BYTES_MAX, VALUE_BYTES_MIN, YcsbOptions,
+};
 
 use super::common::Common;
 
@@ -17,6 +19,14 @@ Examples:
       Ten operations in each transaction.
   ensilo bench ycsb --mix rmw=100 --seconds 60
       Read-modify-writes alone; the report says what memory was before and after.
+  ensilo bench ycsb --memory --batch 32
+      The same transactions as by default, 32 at a time: their waits for memory lie side by side.
+  ensilo bench ycsb --tables 100 --indexes 2 --sessions 1000
+      Records in a hundred tables with two indexes each; a thousand sessions take turns on a worker for each core.
+  ensilo bench ycsb --mix rmw=100 --seconds 60 --hold-snapshot
+      What a snapshot that stays open for a minute keeps in memory.
+  ensilo bench ycsb --crash --time-checkpoint
+      How long a recovery and a checkpoint take.
 
   ensilo bench ycsb --memory --system key-value
       The index alone, without transactions: Silo's figure 4.
@@ -49,6 +59,24 @@ pub(super) struct Arguments {
     /// Operations in each transaction
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=10_000))]
     operations: u16,
+
+    /// Tables that the records are spread over, by their keys
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=100_000))]
+    tables: u32,
+
+    /// Secondary indexes of each table. Each is over a column of its own, which every write changes; records have all of these
+    /// columns, even with 0 [default: records without such columns]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(0..=INDEXES_MAX as i64))]
+    indexes: Option<u8>,
+
+    /// Sessions that take turns on the workers, as the connections of a server do [default: each worker's thread is one]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    sessions: Option<u32>,
+
+    /// Run transactions in batches of so many (Database::transact_many): what they look up is loaded for several at once, and
+    /// each takes as long as its batch [default: one at a time]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
+    batch: Option<u32>,
 
     /// Bytes of a value
     #[arg(long, value_name = "N", default_value_t = 100,
@@ -97,6 +125,10 @@ impl Arguments {
             distribution: self.distribution.map_or(self.mix.distribution, Into::into),
             theta: self.theta,
             operations: usize::from(self.operations),
+            tables: self.tables as usize,
+            indexes: self.indexes.map(usize::from),
+            sessions: self.sessions.map(|sessions| sessions as usize),
+            batch: self.batch.map(|batch| batch as usize),
             scan_len_max: self.scan_len_max as usize,
             seed: self.common.seed,
             workers: self.common.workers(),

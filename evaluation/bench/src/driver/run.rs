@@ -33,7 +33,7 @@ use super::pin;
 use super::processor_time::processor_time;
 use super::view::View;
 use super::watch::{Interval, LiveCounts, SecondCounts, Watch};
-use super::workload::{Memory, Session, Workload};
+use super::workload::{Memory, Outcome, Session, Workload};
 use crate::database;
 
 /// How to run a workload.
@@ -247,6 +247,7 @@ fn work<W: Workload>(
         live: &shared.live[worker],
         committed: 0,
         aborted: 0,
+        batch: Vec::new(),
     };
     drop(preparing);
     // Waits for the coordinator to let go. Not by yielding in a loop: schedulers make a thread that yields often wait for long.
@@ -266,6 +267,8 @@ struct Worker<'a, E: Engine> {
     live: &'a LiveCounts,
     committed: u64,
     aborted: u64,
+    /// Of the last batch; the memory is used again.
+    batch: Vec<(Outcome, Aborts)>,
 }
 
 impl<E: Engine> Worker<'_, E> {
@@ -281,6 +284,7 @@ impl<E: Engine> Worker<'_, E> {
         // The epoch that has to be durable before the results are complete that are taken while the worker goes on.
         let mut last_measured = None;
         let mut started = self.clock.stamp();
+        let runs_batches = session.runs_batches();
         loop {
             let current = shared_phase.load(Relaxed);
             if current != phase {
@@ -291,7 +295,11 @@ impl<E: Engine> Worker<'_, E> {
                 }
                 phase = current;
             }
-            started = self.run_one(session, started, phase)?;
+            started = if runs_batches {
+                self.run_batch(session, started, phase)?
+            } else {
+                self.run_one(session, started, phase)?
+            };
             if last_measured.is_some_and(|epoch| self.pending.has_stored(epoch)) {
                 last_measured = None;
                 // The receiver outlives the worker.
@@ -300,25 +308,44 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
+    /// Runs a batch of transactions and returns when it ended: each of them took as long as the batch.
+    fn run_batch(&mut self, session: &mut impl Session, started: Stamp, phase: u8) -> Result<Stamp, Failure> {
+        let mut batch = std::mem::take(&mut self.batch);
+        session.run_batch(self.clock.unix_microseconds(started), &mut batch)?;
+        let ended = self.clock.stamp();
+        for (outcome, aborts) in batch.drain(..) {
+            self.note(&outcome, &aborts, started, ended, phase);
+        }
+        self.pending.settle(&self.clock, ended, &mut self.measurements)?;
+        self.batch = batch;
+        Ok(ended)
+    }
+
     /// Runs one transaction and returns when it ended.
     #[inline]
     fn run_one(&mut self, session: &mut impl Session, started: Stamp, phase: u8) -> Result<Stamp, Failure> {
         let mut aborts = Aborts::default();
         let outcome = session.run_one(self.clock.unix_microseconds(started), &mut aborts)?;
         let ended = self.clock.stamp();
+        self.note(&outcome, &aborts, started, ended, phase);
+        self.pending.settle(&self.clock, ended, &mut self.measurements)?;
+        Ok(ended)
+    }
+
+    /// Counts a transaction that ran from `started` to `ended`.
+    #[inline]
+    fn note(&mut self, outcome: &Outcome, aborts: &Aborts, started: Stamp, ended: Stamp, phase: u8) {
         if phase != AFTERWARDS {
             let latency_ns = self.clock.nanoseconds(started, ended);
-            self.measurements.record(outcome.transaction, outcome.committed, &aborts, latency_ns);
+            self.measurements.record(outcome.transaction, outcome.committed, aborts, latency_ns);
         }
-        self.pending.push(&outcome, started, phase == MEASURED);
-        self.pending.settle(&self.clock, ended, &mut self.measurements)?;
+        self.pending.push(outcome, started, phase == MEASURED);
         self.committed += u64::from(outcome.committed);
         self.live.committed.store(self.committed, Relaxed);
         if aborts.total() > 0 {
             self.aborted += aborts.total();
             self.live.aborted.store(self.aborted, Relaxed);
         }
-        Ok(ended)
     }
 }
 

@@ -53,6 +53,22 @@ pub trait Session {
     /// A failure that ends the run: memory exhausted, a broken table.
     fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure>;
 
+    /// Whether the driver calls [`run_batch`](Self::run_batch) in place of [`run_one`](Self::run_one). The default is that it does not.
+    fn runs_batches(&self) -> bool {
+        false
+    }
+
+    /// Runs some transactions whose answers come together, and adds to `ended` how each has ended and its attempts that did not commit.
+    /// The default is one transaction.
+    ///
+    /// # Errors
+    /// As [`run_one`](Self::run_one).
+    fn run_batch(&mut self, now_unix_us: i64, ended: &mut Vec<(Outcome, Aborts)>) -> Result<(), Failure> {
+        let mut aborts = Aborts::default();
+        ended.push((self.run_one(now_unix_us, &mut aborts)?, aborts));
+        Ok(())
+    }
+
     /// Hands what the session counted to its workload, for the check after the run.
     fn finish(self);
 }
@@ -84,6 +100,10 @@ pub struct Memory {
     pub live_bytes: u64,
     /// Bytes taken from the operating system.
     pub mapped_bytes: u64,
+    /// Older versions of rows that snapshots may need.
+    pub versions: u64,
+    /// Bytes of those versions.
+    pub version_bytes: u64,
     /// Bytes in use by table and index.
     pub by_table: Vec<(String, u64)>,
 }

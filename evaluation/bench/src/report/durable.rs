@@ -1,5 +1,7 @@
 //! What a report says of a database on disk.
 
+use ensilo::Engine;
+use ensilo::generic::Database;
 use serde::Serialize;
 
 use crate::driver::{DurabilityCounts, Latencies};
@@ -35,6 +37,17 @@ pub struct DurabilityReport {
     pub log_sync_ms_max: f64,
 }
 
+/// A checkpoint that was made while no worker was at work.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TimedCheckpoint {
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// The bytes of its files.
+    pub bytes: u64,
+    /// Its rows.
+    pub rows: u64,
+}
+
 /// How the database came back after the crash.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecoveryReport {
@@ -67,6 +80,18 @@ pub struct SurvivalReport {
     pub acknowledged: u64,
     /// Effects that are there. More than were acknowledged are no fault: they were stored when the crash came, and nobody knew yet.
     pub found: u64,
+}
+
+impl TimedCheckpoint {
+    /// Makes a checkpoint of `database`.
+    ///
+    /// # Errors
+    /// As [`Database::checkpoint`].
+    pub(crate) fn make<E: Engine>(database: &Database<E>) -> ensilo::Result<Self> {
+        let checkpoint = database.checkpoint()?;
+        let seconds = checkpoint.duration.as_secs_f64();
+        Ok(Self { seconds, bytes: checkpoint.bytes, rows: checkpoint.rows })
+    }
 }
 
 impl DurableLatencyReport {

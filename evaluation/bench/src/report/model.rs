@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport};
+use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, TimedCheckpoint};
 use super::half_seconds::HalfSecondsReport;
 use super::machine::{Build, Machine};
 use crate::disk::DiskReport;
@@ -49,6 +49,8 @@ pub struct Report {
     pub disk: Option<DiskReport>,
     /// How the database came back; `null` if there was no crash. Of several runs, the slowest recovery, with the losses of all.
     pub recovery: Option<RecoveryReport>,
+    /// The checkpoint that was made after the run or the recovery, if one was asked for; of several runs, the slowest.
+    pub timed_checkpoint: Option<TimedCheckpoint>,
     /// Bytes in use at the end by rows, their older versions and indexes.
     pub memory_bytes: u64,
     /// Consistency checks made, over all runs.
@@ -147,6 +149,10 @@ pub struct MemoryReport {
     pub live_bytes: u64,
     /// Bytes in use when the measured time began.
     pub live_bytes_before: u64,
+    /// Older versions of rows at the end, which snapshots may need.
+    pub versions: u64,
+    /// Bytes of those versions.
+    pub version_bytes: u64,
     /// Bytes in use by table and index.
     pub by_table: BTreeMap<String, u64>,
 }
@@ -181,6 +187,8 @@ pub struct CheckedRun {
     pub disk: Option<DiskReport>,
     /// How the database came back, if the run ended in a crash.
     pub recovery: Option<RecoveryReport>,
+    /// The checkpoint that was made afterwards, if one was asked for.
+    pub timed_checkpoint: Option<TimedCheckpoint>,
 }
 
 /// What a report says beside the measurements.
@@ -202,7 +210,8 @@ impl Report {
     /// The report on `runs`, of which there is at least one.
     pub fn new(subject: Subject, runs: &[CheckedRun]) -> Self {
         let CheckedRun { result: median, disk, .. } = median(runs);
-        let Memory { live_bytes, mapped_bytes, by_table } = median.memory_after.clone();
+        let Memory { live_bytes, mapped_bytes, versions, version_bytes, by_table } =
+            median.memory_after.clone();
         let consistency = check_reports(runs);
         let committed = median.measurements.committed();
         let aborts = median.measurements.aborts();
@@ -226,6 +235,7 @@ impl Report {
             durability: durability.map(|counts| DurabilityReport::new(counts.clone(), committed)),
             disk: *disk,
             recovery: worst_recovery(runs),
+            timed_checkpoint: slowest_checkpoint(runs),
             memory_bytes: live_bytes,
             consistency_checks: consistency.len(),
             consistency_failures: consistency.iter().filter(|check| !check.passed).count(),
@@ -237,6 +247,8 @@ impl Report {
                 mapped_bytes,
                 live_bytes,
                 live_bytes_before: median.memory_before.live_bytes,
+                versions,
+                version_bytes,
                 by_table: by_table.into_iter().collect(),
             },
             per_second: median.per_second.clone(),
@@ -268,6 +280,11 @@ fn worst_recovery(runs: &[CheckedRun]) -> Option<RecoveryReport> {
     let slowest = recoveries().max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let transactions_lost = recoveries().map(|recovery| recovery.transactions_lost).sum();
     Some(RecoveryReport { transactions_lost, ..slowest.clone() })
+}
+
+fn slowest_checkpoint(runs: &[CheckedRun]) -> Option<TimedCheckpoint> {
+    let all = runs.iter().filter_map(|run| run.timed_checkpoint);
+    all.max_by(|a, b| a.seconds.total_cmp(&b.seconds))
 }
 
 fn throughput(run: &RunResult) -> f64 {

@@ -27,7 +27,13 @@ fn run_of(committed: u64) -> CheckedRun {
     let mut aborts = Aborts::default();
     aborts.count(AbortKind::LockHeld);
     measurements.record(0, false, &aborts, 100_000);
-    let memory = Memory { live_bytes: 10, mapped_bytes: 20, by_table: vec![("stock".to_owned(), 7)] };
+    let memory = Memory {
+        live_bytes: 10,
+        mapped_bytes: 20,
+        versions: 3,
+        version_bytes: 300,
+        by_table: vec![("stock".to_owned(), 7)],
+    };
     let result = RunResult {
         seconds: 2.0,
         processor_seconds: 3.0,
@@ -39,7 +45,13 @@ fn run_of(committed: u64) -> CheckedRun {
         memory_after: memory,
         interrupted: false,
     };
-    CheckedRun { result, checks: vec![Check::new("3.3.2.1", "sums agree")], disk: None, recovery: None }
+    CheckedRun {
+        result,
+        checks: vec![Check::new("3.3.2.1", "sums agree")],
+        disk: None,
+        recovery: None,
+        timed_checkpoint: None,
+    }
 }
 
 fn report(runs: &[CheckedRun]) -> Report {

@@ -2,10 +2,15 @@
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-use super::durable::{DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport};
+use super::durable::{
+    DurabilityReport, DurableLatencyReport, RecoveryReport, SurvivalReport, TimedCheckpoint,
+};
 use super::half_seconds::{HalfSecond, HalfSecondsReport};
 use super::model::{AbortShare, CheckReport, Report, TypeReport};
 use crate::driver::{DurabilityCounts, grouped};
+
+/// Of the tables with their memory, so many are named, the largest ones.
+const TABLES_SHOWN: usize = 40;
 
 impl Report {
     /// The report as text: what ran, what each transaction type did, memory and consistency.
@@ -97,19 +102,29 @@ impl Report {
             ));
         }
         lines.extend(self.recovery.as_ref().map(recovery_lines));
+        lines.extend(self.timed_checkpoint.map(|TimedCheckpoint { seconds, bytes: size, rows }| {
+            let rows = grouped(rows as f64);
+            format!("checkpoint by itself: {rows} rows, {} in {seconds:.2} s", bytes(size))
+        }));
         lines
     }
 
     fn memory_line(&self) -> String {
         let mut by_table: Vec<_> = self.memory.by_table.iter().collect();
         by_table.sort_by_key(|&(_, &size)| std::cmp::Reverse(size));
-        let tables: Vec<String> =
-            by_table.into_iter().map(|(name, &size)| format!("{name} {}", bytes(size))).collect();
+        let others = by_table.len().saturating_sub(TABLES_SHOWN);
+        let shown = by_table.into_iter().take(TABLES_SHOWN);
+        let mut tables: Vec<String> = shown.map(|(name, &size)| format!("{name} {}", bytes(size))).collect();
+        if others > 0 {
+            tables.push(format!("{others} others"));
+        }
         format!(
-            "memory: {} in use, {} before the run, {} taken from the system\n        {}",
+            "memory: {} in use, {} before the run, {} taken from the system; {} older versions of {}\n        {}",
             bytes(self.memory_bytes),
             bytes(self.memory.live_bytes_before),
             bytes(self.memory.mapped_bytes),
+            grouped(self.memory.versions as f64),
+            bytes(self.memory.version_bytes),
             tables.join(", ")
         )
     }

@@ -6,7 +6,7 @@ use ensilo::generic::ReadTransaction;
 use ensilo::{Engine, Result};
 
 use super::options::{INSERT, READ_WRITE, RMW, VALUE_BYTES_MAX};
-use super::record::Record;
+use super::record::{INDEXES, Record};
 use super::table::YcsbTable;
 use super::value::{self, BLIND};
 use crate::database;
@@ -33,17 +33,19 @@ pub(super) fn check<R: Record, E: Engine>(
 ) -> Result<Vec<Check>, Failure> {
     let CheckedRecords { records, counted, has_blind, whole } = read_all(table, view, interrupt)?;
     let loaded = table.options.records;
+    let of_indexes = index_check(table, records)?;
     let Some(tally) = table.tally() else {
         // How many there should be is not known here: after a crash the effects show it.
         let mut loaded_check = Check::new("loaded_records", "every loaded record is there");
         loaded_check.expect(records >= loaded, || format!("{records} records, {loaded} loaded"));
-        return Ok(vec![loaded_check, whole]);
+        return Ok([loaded_check, whole].into_iter().chain(of_indexes).collect());
     };
     let mut checks = vec![count_check(records, loaded + tally.inserts), whole];
     if !has_blind {
         let check = if E::IS_TRANSACTIONAL { sum_check } else { bound_check };
         checks.push(check(counted, tally.rmws));
     }
+    checks.extend(of_indexes);
     Ok(checks)
 }
 
@@ -108,16 +110,45 @@ fn check_range_in<'t, R: Record, E: Engine>(
     tx: &mut impl ReadTransaction<'t, E>,
 ) -> Result<CheckedRecords> {
     let mut found = CheckedRecords { records: 0, counted: 0, has_blind: false, whole: content_check() };
-    table.table.range(keys).columns::<R::Value>().for_each(tx, |key, columns| {
+    let mut look = |key: u64, columns: R::Value| {
         let bytes = columns.as_ref();
         let counter = value::counter(bytes);
         found.records += 1;
         found.has_blind |= counter & BLIND != 0;
         found.counted = found.counted.wrapping_add(counter);
         let is_whole = bytes.len() == table.options.value_bytes && value::is_whole(bytes, key);
+        let is_whole = is_whole && R::is_settled(&columns);
         found.whole.expect(is_whole, || format!("record {key}: counter {counter}, {} bytes", bytes.len()));
-    })?;
+    };
+    for table in &table.tables {
+        table.range(keys.clone()).columns::<R::Value>().for_each(tx, &mut look)?;
+    }
     Ok(found)
+}
+
+/// Checks that each index has an entry for each record, by its own order.
+pub(super) fn index_check<R: Record, E: Engine>(
+    table: &YcsbTable<R, E>,
+    records: u64,
+) -> Result<Option<Check>> {
+    let indexes = &INDEXES[..table.options.indexes.unwrap_or(0)];
+    if indexes.is_empty() {
+        return Ok(None);
+    }
+    let mut check = Check::new("index_entries", "every index leads to every record once");
+    for (name, _) in indexes {
+        let mut found = 0;
+        for table_of in &table.tables {
+            let index = table_of.index::<u64>(name)?;
+            found += if E::SNAPSHOTS {
+                table.database.read_stale(|tx| index.scan().count(tx))?
+            } else {
+                table.database.transact(|tx| index.scan().count(tx))?
+            } as u64;
+        }
+        check.expect(found == records, || format!("{name}: {found} entries, {records} records"));
+    }
+    Ok(Some(check))
 }
 
 fn content_check() -> Check {

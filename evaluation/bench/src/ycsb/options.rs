@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::record::FIELDS;
 use crate::mix::{Mix, MixError};
 
 /// The names of the operations, in the order of the mix.
@@ -26,6 +27,8 @@ pub(super) const READ_WRITE: usize = 1;
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 /// The fewest bytes of a value: its counter.
 pub const VALUE_BYTES_MIN: usize = 8;
+/// The most secondary indexes of a table: one over each of its fields.
+pub const INDEXES_MAX: usize = FIELDS;
 
 /// Options of a YCSB database and its workers.
 #[derive(Debug, Clone)]
@@ -42,6 +45,14 @@ pub struct YcsbOptions {
     pub theta: f64,
     /// Operations of a transaction, at least 1.
     pub operations: usize,
+    /// Tables that the records are spread over by their keys, at least 1.
+    pub tables: usize,
+    /// Secondary indexes of each table, up to [`INDEXES_MAX`]; `None` for records that have nothing to index.
+    pub indexes: Option<usize>,
+    /// Sessions whose transactions the workers run, at least as many as there are workers; `None` for the workers' own threads alone.
+    pub sessions: Option<usize>,
+    /// Transactions of a batch that a worker runs by [`transact_many`](ensilo::Database::transact_many); `None` for one at a time.
+    pub batch: Option<usize>,
     /// The most records of a scan; each draws its length up to this.
     pub scan_len_max: usize,
     /// Where all random numbers come from.
@@ -60,6 +71,10 @@ impl YcsbOptions {
             distribution: Distribution::Uniform,
             theta: 0.99,
             operations: 1,
+            tables: 1,
+            indexes: None,
+            sessions: None,
+            batch: None,
             scan_len_max: 100,
             seed: 1,
             workers,
@@ -68,7 +83,11 @@ impl YcsbOptions {
 
     /// Bytes of the loaded records, roughly.
     pub(crate) fn loaded_bytes(&self) -> u64 {
-        self.records.saturating_mul(self.value_bytes as u64 + 40)
+        /// An entry of an index, and the fields of a record that has any.
+        const ENTRY_BYTES: u64 = 60;
+        const FIELD_BYTES: u64 = 8 * FIELDS as u64;
+        let indexed = self.indexes.map_or(0, |indexes| FIELD_BYTES + ENTRY_BYTES * indexes as u64);
+        self.records.saturating_mul(self.value_bytes as u64 + 40 + indexed)
     }
 
     /// Which share of the operations inserts records.
@@ -102,6 +121,10 @@ impl YcsbOptions {
             "distribution": self.distribution,
             "theta": (self.distribution != Distribution::Uniform).then_some(self.theta),
             "operations_per_transaction": self.operations,
+            "tables": self.tables,
+            "indexes": self.indexes,
+            "sessions": self.sessions,
+            "batch": self.batch,
             "scan_len_max": self.scan_len_max,
             "seed": self.seed,
         })

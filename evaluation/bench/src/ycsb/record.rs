@@ -1,9 +1,12 @@
 //! The table: records of an 8-byte key and a value.
 //!
 //! Values of the usual 100 bytes are a column of fixed width, which is overwritten in place word by word. Values of any
-//! other length are a column of variable length.
+//! other length are a column of variable length. Records with secondary indexes have fields beside the value, one for each index that
+//! there may be: every write of the value changes all of them, and with them the entries of the indexes.
 
 use ensilo::{Columns, KeyedRow, Row};
+
+use super::value;
 
 /// A row of a YCSB table, and its value alone as columns to read and to overwrite.
 pub(super) trait Record: KeyedRow<Key = u64> {
@@ -15,6 +18,15 @@ pub(super) trait Record: KeyedRow<Key = u64> {
 
     /// A value of `len` bytes that `fill` makes.
     fn value(len: usize, fill: impl FnOnce(&mut [u8])) -> Self::Value;
+
+    /// Makes the columns beside the value fit it, after it was changed. The default is that there are none.
+    #[inline]
+    fn settle(_columns: &mut Self::Value) {}
+
+    /// Whether the columns beside the value fit it.
+    fn is_settled(_columns: &Self::Value) -> bool {
+        true
+    }
 }
 
 /// The length of [`Record100`]'s values.
@@ -46,6 +58,60 @@ pub(super) struct RecordAny {
 #[columns(of = RecordAny)]
 pub(super) struct ValueAny {
     value: Vec<u8>,
+}
+
+/// Columns beside the value of a record with secondary indexes.
+pub(super) const FIELDS: usize = 4;
+
+/// The names of the indexes, with the columns that they are over.
+pub(super) const INDEXES: [(&str, &str); FIELDS] =
+    [("by_field0", "field0"), ("by_field1", "field1"), ("by_field2", "field2"), ("by_field3", "field3")];
+
+#[derive(Debug, Row)]
+#[row(table = "usertable")]
+pub(super) struct RecordIndexed {
+    #[row(key)]
+    key: u64,
+    field0: u64,
+    field1: u64,
+    field2: u64,
+    field3: u64,
+    value: Vec<u8>,
+}
+
+#[derive(Debug, Columns)]
+#[columns(of = RecordIndexed)]
+pub(super) struct ValueIndexed {
+    field0: u64,
+    field1: u64,
+    field2: u64,
+    field3: u64,
+    value: Vec<u8>,
+}
+
+impl Record for RecordIndexed {
+    type Value = ValueIndexed;
+
+    fn new(key: u64, len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        let ValueIndexed { field0, field1, field2, field3, value } = Self::value(len, fill);
+        Self { key, field0, field1, field2, field3, value }
+    }
+
+    fn value(len: usize, fill: impl FnOnce(&mut [u8])) -> ValueIndexed {
+        let mut value = vec![0; len];
+        fill(&mut value);
+        let [field0, field1, field2, field3] = value::fields(&value);
+        ValueIndexed { field0, field1, field2, field3, value }
+    }
+
+    fn settle(columns: &mut ValueIndexed) {
+        [columns.field0, columns.field1, columns.field2, columns.field3] = value::fields(&columns.value);
+    }
+
+    fn is_settled(columns: &ValueIndexed) -> bool {
+        let ValueIndexed { field0, field1, field2, field3, value } = columns;
+        [*field0, *field1, *field2, *field3] == value::fields(value)
+    }
 }
 
 impl Record for Record100 {
@@ -81,7 +147,7 @@ impl Record for RecordAny {
     }
 }
 
-/// The bytes of both kinds of values.
+/// The bytes of all kinds of values.
 macro_rules! value_bytes {
     ($($columns:ty),+) => {
         $(
@@ -102,4 +168,4 @@ macro_rules! value_bytes {
     };
 }
 
-value_bytes!(Value100, ValueAny);
+value_bytes!(Value100, ValueAny, ValueIndexed);

@@ -5,6 +5,8 @@ use std::hint::black_box;
 use ensilo::generic::{Table, Transaction};
 use ensilo::{Engine, Error, Result};
 
+use super::batch::Batch;
+use super::clients::Clients;
 use super::keys::Keys;
 use super::options::{INSERT, READ, RMW, UPDATE};
 use super::record::Record;
@@ -20,9 +22,11 @@ const FOUND_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub(super) struct RecordSession<'a, R: Record, E: Engine> {
     shared: &'a YcsbTable<R, E>,
+    clients: Clients<E>,
     random: Random,
     keys: Keys,
     operations: Operations,
+    batch: Batch,
     tally: Tally,
     counts_rmws: bool,
 }
@@ -49,9 +53,11 @@ impl<'a, R: Record, E: Engine> RecordSession<'a, R, E> {
     pub(super) fn new(shared: &'a YcsbTable<R, E>, worker: usize) -> Self {
         Self {
             shared,
+            clients: Clients::of_worker(&shared.options, worker),
             random: Random::for_stream(shared.options.seed, worker as u64),
             keys: Keys::new(&shared.options, worker),
             operations: Operations::default(),
+            batch: Batch::default(),
             tally: Tally::default(),
             counts_rmws: shared.counts_rmws(),
         }
@@ -62,8 +68,9 @@ impl<'a, R: Record, E: Engine> RecordSession<'a, R, E> {
         let operation = self.shared.options.mix.shares.draw(&mut self.random);
         let key =
             if operation == INSERT { self.keys.to_insert(0) } else { self.keys.existing(&mut self.random) };
-        let YcsbTable { database, table, options, .. } = self.shared;
-        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        let YcsbTable { database, options, .. } = self.shared;
+        let table = self.shared.table_of(key);
+        let request = self.clients.request(database).on_abort(|abort| aborts.count(abort.reason().into()));
         let len = options.value_bytes;
         let result = match operation {
             READ => request.transact_with_epoch(|tx| read(table, tx, key)),
@@ -82,12 +89,13 @@ impl<'a, R: Record, E: Engine> RecordSession<'a, R, E> {
         (operation, result.map(|((), epoch)| self.note(epoch, done)))
     }
 
-    /// A transaction of many operations. Returns whether it wrote.
-    fn run_batch(&mut self, aborts: &mut Aborts) -> (usize, Result<Done>) {
+    /// A transaction of many operations, on the one table that there is. Returns whether it wrote.
+    fn run_many_operations(&mut self, aborts: &mut Aborts) -> (usize, Result<Done>) {
         self.draw_operations();
-        let Self { shared, operations, .. } = self;
-        let YcsbTable { database, table, options, .. } = shared;
-        let request = database.request().on_abort(|abort| aborts.count(abort.reason().into()));
+        let Self { shared, clients, operations, .. } = self;
+        let YcsbTable { database, tables, options, .. } = shared;
+        let table = &tables[0];
+        let request = clients.request(database).on_abort(|abort| aborts.count(abort.reason().into()));
         let result = request.transact_with_epoch(|tx| operations.run(table, tx, options.value_bytes));
         let done = Tally { rmws: operations.rmws.len() as u64, inserts: operations.inserts.len() as u64 };
         let result = result.map(|((), epoch)| self.note(epoch, done));
@@ -124,11 +132,26 @@ impl<'a, R: Record, E: Engine> RecordSession<'a, R, E> {
 }
 
 impl<R: Record, E: Engine> Session for RecordSession<'_, R, E> {
+    fn runs_batches(&self) -> bool {
+        self.shared.options.batch.is_some()
+    }
+
+    fn run_batch(&mut self, _now_unix_us: i64, ended: &mut Vec<(Outcome, Aborts)>) -> Result<(), Failure> {
+        self.clients.open(&self.shared.database)?;
+        let Self { shared, clients, random, keys, batch, .. } = self;
+        batch.draw(&shared.options, random, keys);
+        let done = batch.run(shared, clients.request(&shared.database), ended)?;
+        self.tally.rmws += done.rmws;
+        self.tally.inserts += done.inserts;
+        Ok(())
+    }
+
     fn run_one(&mut self, _now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
+        self.clients.open(&self.shared.database)?;
         let (transaction, result) = if self.shared.options.operations == 1 {
             self.run_single(aborts)
         } else {
-            self.run_batch(aborts)
+            self.run_many_operations(aborts)
         };
         match result {
             Ok(Done { epoch, effects }) => Ok(Outcome { transaction, committed: true, epoch, effects }),
@@ -191,7 +214,7 @@ impl Operations {
             if is_blind {
                 found.set(tx, R::value(len, |value| value::fill(value, key, self.mark)))?;
             } else {
-                found.update(tx, |columns: &mut R::Value| count_up(columns, key))?;
+                found.update(tx, |columns: &mut R::Value| count_up::<R>(columns, key))?;
             }
         }
         Ok(())
@@ -199,14 +222,18 @@ impl Operations {
 }
 
 #[inline]
-fn read<R: Record, E: Engine>(table: &Table<R, E>, tx: &mut Transaction<'_, E>, key: u64) -> Result<()> {
+pub(super) fn read<R: Record, E: Engine>(
+    table: &Table<R, E>,
+    tx: &mut Transaction<'_, E>,
+    key: u64,
+) -> Result<()> {
     black_box(table.get_columns::<R::Value>(tx, key)?);
     Ok(())
 }
 
 /// Overwrites a record without looking at it. One that is not there yet stays so.
 #[inline]
-fn update<R: Record, E: Engine>(
+pub(super) fn update<R: Record, E: Engine>(
     table: &Table<R, E>,
     tx: &mut Transaction<'_, E>,
     key: u64,
@@ -220,28 +247,29 @@ fn update<R: Record, E: Engine>(
 /// Reads a record and writes it back, changed. Where single keys are all that there is, it is a get and then a put, each with a descent
 /// of its own.
 #[inline]
-fn read_modify_write<R: Record, E: Engine>(
+pub(super) fn read_modify_write<R: Record, E: Engine>(
     table: &Table<R, E>,
     tx: &mut Transaction<'_, E>,
     key: u64,
 ) -> Result<()> {
     if !E::IS_TRANSACTIONAL {
         let Some(mut columns) = table.get_columns::<R::Value>(tx, key)? else { return Ok(()) };
-        count_up(&mut columns, key);
+        count_up::<R>(&mut columns, key);
         let Some(found) = table.find(tx, key)? else { return Ok(()) };
         return found.set(tx, columns);
     }
-    table.update(tx, key, |columns: &mut R::Value| count_up(columns, key))
+    table.update(tx, key, |columns: &mut R::Value| count_up::<R>(columns, key))
 }
 
 #[inline]
-fn count_up(columns: &mut (impl AsRef<[u8]> + AsMut<[u8]>), key: u64) {
+fn count_up<R: Record>(columns: &mut R::Value, key: u64) {
     let counter = value::counter(columns.as_ref()).wrapping_add(1);
     value::fill(columns.as_mut(), key, counter);
+    R::settle(columns);
 }
 
 #[inline]
-fn insert<R: Record, E: Engine>(
+pub(super) fn insert<R: Record, E: Engine>(
     table: &Table<R, E>,
     tx: &mut Transaction<'_, E>,
     key: u64,
@@ -251,7 +279,7 @@ fn insert<R: Record, E: Engine>(
 }
 
 #[inline]
-fn scan<R: Record, E: Engine>(
+pub(super) fn scan<R: Record, E: Engine>(
     table: &Table<R, E>,
     tx: &mut Transaction<'_, E>,
     key: u64,

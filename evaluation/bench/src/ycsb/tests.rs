@@ -117,3 +117,62 @@ fn gets_and_puts_of_one_worker_lose_nothing() {
     }
     assert_eq!(ycsb.count_effects().unwrap(), expected);
 }
+
+/// The names of the checks that a run on an engine has passed, with and without batches, sessions, tables and indexes.
+fn shapes_hold<E: Engine>() {
+    let mix = "read=30,update=20,rmw=20,insert=20,scan=10";
+    for (tables, indexes, sessions, batch) in [
+        (7, None, Some(5), None),
+        (1, Some(0), None, Some(3)),
+        (1, Some(INDEXES_MAX), Some(2), Some(32)),
+        (3, Some(2), None, None),
+    ] {
+        let options = YcsbOptions { tables, indexes, sessions, batch, ..small(mix) };
+        let told = format!("{options:?}");
+        let (result, checks) = run_and_check_on::<E>(options);
+        assert!(result.measurements.committed() > 0, "{told}");
+        assert_hold(&checks);
+        let has_index_check = checks.iter().any(|check| check.name == "index_entries");
+        assert_eq!(has_index_check, indexes.is_some_and(|indexes| indexes > 0), "{told}");
+    }
+}
+
+#[test]
+fn tables_indexes_sessions_and_batches_leave_the_records_whole_on_every_engine() {
+    shapes_hold::<Silo>();
+    shapes_hold::<ensilo::ermia::Ermia>();
+    shapes_hold::<ensilo::two_phase_locking::TwoPhaseLocking>();
+}
+
+#[test]
+fn records_are_spread_over_the_tables() {
+    let options = YcsbOptions { tables: 4, ..small("silo") };
+    let ycsb = Ycsb::<Silo>::load(options, database(), &mut View::silent(), &Interrupt::new()).unwrap();
+    let tables = ycsb.database().unwrap().statistics().unwrap().tables;
+    let counts: Vec<_> = tables.iter().map(|table| (table.name.as_str(), table.records)).collect();
+    assert_eq!(counts, ["usertable", "usertable_1", "usertable_2", "usertable_3"].map(|name| (name, 300)));
+}
+
+#[test]
+fn a_batch_counts_each_transaction_and_its_conflicts() {
+    let options = YcsbOptions { records: 10, batch: Some(50), workers: 4, ..small("rmw=100") };
+    let (result, checks) = run_and_check(options);
+    assert_eq!(result.measurements.committed() % 50, 0);
+    assert_hold(&checks);
+    assert!(checks.iter().any(|check| check.name == "counter_sum"));
+}
+
+#[test]
+fn an_index_with_too_few_entries_or_too_many_is_found() {
+    let options = YcsbOptions { indexes: Some(2), ..small("silo") };
+    let table = table::YcsbTable::<record::RecordIndexed, Silo>::load(
+        options,
+        database(),
+        &mut View::silent(),
+        &Interrupt::new(),
+    );
+    let table = table.unwrap();
+    crate::database::make_fresh_snapshot(&table.database).unwrap();
+    let violated = |records| check::index_check(&table, records).unwrap().unwrap().violated;
+    assert_eq!([1_199, 1_200, 1_201].map(violated), [2, 0, 2]);
+}

@@ -30,6 +30,15 @@ pub fn fill(value: &mut [u8], key: u64, counter: u64) {
     rest.copy_from_slice(&word.to_le_bytes()[..cut]);
 }
 
+/// What the fields beside a value are: words that depend on its first sixteen bytes, hence on its counter and, of values that have a
+/// body, on its key, and are spread over all numbers.
+#[inline]
+pub fn fields<const N: usize>(value: &[u8]) -> [u64; N] {
+    let body =
+        value.get(8..16).and_then(<[u8]>::first_chunk::<8>).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    std::array::from_fn(|at| first_word(body, counter(value).wrapping_add(at as u64 + 1)).rotate_left(17))
+}
+
 /// Whether `value` is what [`fill`] makes for its counter.
 pub fn is_whole(value: &[u8], key: u64) -> bool {
     let Some((head, body)) = value.split_first_chunk::<8>() else { return false };

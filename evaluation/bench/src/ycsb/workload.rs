@@ -5,7 +5,7 @@ use ensilo::{Engine, Silo};
 
 use super::check;
 use super::options::YcsbOptions;
-use super::record::{FIXED_LEN, Record100, RecordAny};
+use super::record::{FIXED_LEN, Record100, RecordAny, RecordIndexed};
 use super::session::RecordSession;
 use super::table::YcsbTable;
 use crate::driver::{Aborts, Check, Failure, Interrupt, Outcome, Session, View, Workload};
@@ -20,6 +20,7 @@ pub struct Ycsb<E: Engine = Silo> {
 enum AnyTable<E: Engine> {
     Fixed(YcsbTable<Record100, E>),
     Any(YcsbTable<RecordAny, E>),
+    Indexed(YcsbTable<RecordIndexed, E>),
 }
 
 /// A worker's stream of YCSB transactions.
@@ -32,6 +33,7 @@ pub struct YcsbSession<'a, E: Engine = Silo> {
 enum AnySession<'a, E: Engine> {
     Fixed(RecordSession<'a, Record100, E>),
     Any(RecordSession<'a, RecordAny, E>),
+    Indexed(RecordSession<'a, RecordIndexed, E>),
 }
 
 impl<E: Engine> Ycsb<E> {
@@ -45,10 +47,10 @@ impl<E: Engine> Ycsb<E> {
         view: &mut View,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let table = if options.value_bytes == FIXED_LEN {
-            AnyTable::Fixed(YcsbTable::load(options, database, view, interrupt)?)
-        } else {
-            AnyTable::Any(YcsbTable::load(options, database, view, interrupt)?)
+        let table = match (options.indexes, options.value_bytes) {
+            (Some(_), _) => AnyTable::Indexed(YcsbTable::load(options, database, view, interrupt)?),
+            (None, FIXED_LEN) => AnyTable::Fixed(YcsbTable::load(options, database, view, interrupt)?),
+            (None, _) => AnyTable::Any(YcsbTable::load(options, database, view, interrupt)?),
         };
         Ok(Self { table })
     }
@@ -58,10 +60,10 @@ impl<E: Engine> Ycsb<E> {
     /// # Errors
     /// A failure of the database.
     pub fn open(options: YcsbOptions, database: Database<E>) -> Result<Self, Failure> {
-        let table = if options.value_bytes == FIXED_LEN {
-            AnyTable::Fixed(YcsbTable::open(options, database)?)
-        } else {
-            AnyTable::Any(YcsbTable::open(options, database)?)
+        let table = match (options.indexes, options.value_bytes) {
+            (Some(_), _) => AnyTable::Indexed(YcsbTable::open(options, database)?),
+            (None, FIXED_LEN) => AnyTable::Fixed(YcsbTable::open(options, database)?),
+            (None, _) => AnyTable::Any(YcsbTable::open(options, database)?),
         };
         Ok(Self { table })
     }
@@ -75,6 +77,7 @@ impl<E: Engine> Workload for Ycsb<E> {
         match &self.table {
             AnyTable::Fixed(table) => table.transaction_types(),
             AnyTable::Any(table) => table.transaction_types(),
+            AnyTable::Indexed(table) => table.transaction_types(),
         }
     }
 
@@ -82,6 +85,7 @@ impl<E: Engine> Workload for Ycsb<E> {
         let session = match &self.table {
             AnyTable::Fixed(table) => AnySession::Fixed(RecordSession::new(table, worker)),
             AnyTable::Any(table) => AnySession::Any(RecordSession::new(table, worker)),
+            AnyTable::Indexed(table) => AnySession::Indexed(RecordSession::new(table, worker)),
         };
         YcsbSession { session }
     }
@@ -90,6 +94,7 @@ impl<E: Engine> Workload for Ycsb<E> {
         match &self.table {
             AnyTable::Fixed(table) => Some(&table.database),
             AnyTable::Any(table) => Some(&table.database),
+            AnyTable::Indexed(table) => Some(&table.database),
         }
     }
 
@@ -97,6 +102,7 @@ impl<E: Engine> Workload for Ycsb<E> {
         match &self.table {
             AnyTable::Fixed(table) => check::check(table, view, interrupt),
             AnyTable::Any(table) => check::check(table, view, interrupt),
+            AnyTable::Indexed(table) => check::check(table, view, interrupt),
         }
     }
 
@@ -104,16 +110,34 @@ impl<E: Engine> Workload for Ycsb<E> {
         match &self.table {
             AnyTable::Fixed(table) => check::count_effects(table),
             AnyTable::Any(table) => check::count_effects(table),
+            AnyTable::Indexed(table) => check::count_effects(table),
         }
     }
 }
 
 impl<E: Engine> Session for YcsbSession<'_, E> {
+    fn runs_batches(&self) -> bool {
+        match &self.session {
+            AnySession::Fixed(session) => session.runs_batches(),
+            AnySession::Any(session) => session.runs_batches(),
+            AnySession::Indexed(session) => session.runs_batches(),
+        }
+    }
+
+    fn run_batch(&mut self, now_unix_us: i64, ended: &mut Vec<(Outcome, Aborts)>) -> Result<(), Failure> {
+        match &mut self.session {
+            AnySession::Fixed(session) => session.run_batch(now_unix_us, ended),
+            AnySession::Any(session) => session.run_batch(now_unix_us, ended),
+            AnySession::Indexed(session) => session.run_batch(now_unix_us, ended),
+        }
+    }
+
     #[inline]
     fn run_one(&mut self, now_unix_us: i64, aborts: &mut Aborts) -> Result<Outcome, Failure> {
         match &mut self.session {
             AnySession::Fixed(session) => session.run_one(now_unix_us, aborts),
             AnySession::Any(session) => session.run_one(now_unix_us, aborts),
+            AnySession::Indexed(session) => session.run_one(now_unix_us, aborts),
         }
     }
 
@@ -121,6 +145,7 @@ impl<E: Engine> Session for YcsbSession<'_, E> {
         match self.session {
             AnySession::Fixed(session) => session.finish(),
             AnySession::Any(session) => session.finish(),
+            AnySession::Indexed(session) => session.finish(),
         }
     }
 }

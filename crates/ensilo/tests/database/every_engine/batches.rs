@@ -286,3 +286,26 @@ fn a_session_runs_a_batch_until_it_is_cancelled() {
     let nested = session.request().transact_many(&[()], |(), _| (), |_, ()| Ok(()));
     assert!(matches!(nested, Err(Error::NestedRequest)));
 }
+
+/// The epochs are those that make the transactions stored.
+#[test]
+fn a_batch_that_is_visible_has_the_epochs_to_wait_for() {
+    let (db, accounts) = with_accounts(3);
+    let results = db.request().transact_many_with_epoch(
+        &[0, 1, 2],
+        |&id, prefetch| prefetch.row(&accounts, id),
+        |tx, &id| {
+            if id == 1 {
+                return Err(Error::rollback("not this one"));
+            }
+            accounts.update(tx, id, |row: &mut Visits| row.visits += 10)?;
+            Ok(id)
+        },
+    );
+    let results = results.unwrap();
+    assert!(matches!(&results[1], Err(Error::User(_))), "{results:?}");
+    let epochs: Vec<(u32, u64)> = [0, 2].iter().map(|&at| *results[at].as_ref().unwrap()).collect();
+    assert!(epochs[0].0 == 0 && epochs[1].0 == 2 && epochs[0].1 > 0, "{epochs:?}");
+    assert!(epochs[0].1 <= epochs[1].1, "{epochs:?}");
+    assert_eq!([0, 1, 2].map(|id| visits(&db, &accounts, id)), [10, 0, 10]);
+}
