@@ -290,6 +290,24 @@ impl BenchCommand {
 }
 
 impl Workload {
+    /// What it is called in titles.
+    pub(crate) fn title(&self) -> &'static str {
+        match self {
+            Self::Tpcc { .. } => "TPC-C",
+            Self::TpccHybrid { .. } => "TPC-C-hybrid",
+            Self::Stock { .. } => "stocks",
+            Self::Tpce { asset_eval_percent: None, .. } => "TPC-E",
+            Self::Tpce { asset_eval_percent: Some(_), .. } => "TPC-E-hybrid",
+            Self::Islands { name: "tpcb-islands", .. } => "TPC-B, islands",
+            Self::Islands { name: "tpcc-islands", .. } => "TPC-C, islands",
+            Self::Islands { name: "ycsb-islands", .. } => "YCSB, islands",
+            Self::Islands { .. } => "islands",
+            Self::Counters { .. } => "counters",
+            Self::Channel { .. } => "messages",
+            Self::Ycsb { .. } => "YCSB",
+        }
+    }
+
     /// The command, and what says how large the workload is.
     fn arguments(&self) -> Vec<String> {
         let (name, options): (&str, &[(&str, &dyn ToString)]) = match self {

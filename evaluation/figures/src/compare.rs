@@ -2,12 +2,14 @@
 //!
 //! Other databases are not known here, only what they did: so the page has their section whether or not the program was built with them.
 
+mod picture;
 mod rendering;
 mod run;
 
 use std::path::Path;
 
-pub(crate) use rendering::facts_of;
+pub use picture::picture_of;
+pub(crate) use rendering::{facts_of, is_own};
 pub use rendering::{section_of, text_of};
 pub use run::{FILE_NAME, PeerRun, RunSubject};
 
@@ -33,6 +35,14 @@ pub(crate) fn read_table(path: &Path) -> Result<Vec<PeerRun>, FiguresError> {
     }
     let runs = csv::Reader::from_path(path).and_then(|mut reader| reader.deserialize().collect());
     runs.map_err(|error| FiguresError::file(path)(error.into()))
+}
+
+/// Draws [`picture_of`] the runs in the table `runs`, and writes it to `picture`.
+///
+/// # Errors
+/// [`FiguresError::File`]; [`FiguresError::Plot`], also if the table has no runs of the workload.
+pub fn write_picture(runs: &Path, workload: &str, picture: &Path) -> Result<(), FiguresError> {
+    write_whole(picture, picture_of(&read_table(runs)?, workload)?.as_bytes())
 }
 
 /// Writes runs as a table.

@@ -70,7 +70,7 @@ impl DrawnPlot<'_> {
             return Ok(None);
         }
         let chart = LineChart {
-            title: self.plot.title.to_owned(),
+            title: self.title(),
             x_label: self.experiment.axis.label().to_owned(),
             y_label: y_label.to_owned(),
             ticks,
@@ -112,6 +112,7 @@ impl DrawnPlot<'_> {
                 name: format!("{}{suffix}", series.name),
                 series: at,
                 is_paper: false,
+                is_own: false,
                 points: points.collect(),
             }
         };
@@ -129,6 +130,7 @@ impl DrawnPlot<'_> {
                 name: format!("{}, paper", series.paper.series().unwrap_or(series.name)),
                 series: at,
                 is_paper: true,
+                is_own: false,
                 points: points.collect(),
             }
         };
@@ -165,6 +167,7 @@ impl DrawnPlot<'_> {
                 Some(Bar { value, min, max })
             }),
             is_marked: series.points[0].is_beyond(self.cores),
+            is_own: false,
         };
         let groups: Vec<_> = self.experiment.series.iter().enumerate().map(group).collect();
         if groups.iter().all(|group| group.here.is_none()) {
@@ -172,7 +175,7 @@ impl DrawnPlot<'_> {
         }
         let y_label = if relative_to.is_some() { "relative".to_owned() } else { self.plot.metric.label() };
         let chart = BarChart {
-            title: self.plot.title.to_owned(),
+            title: self.title(),
             y_label: y_label.to_owned(),
             groups,
             mark_meaning: self.beyond(),
@@ -189,6 +192,7 @@ impl DrawnPlot<'_> {
             name: self.experiment.series[series].name.to_owned(),
             series,
             is_paper: false,
+            is_own: false,
             points: self.over_time_of(run),
         };
         let curves: Vec<_> = runs.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
@@ -215,11 +219,18 @@ impl DrawnPlot<'_> {
         chart.to_svg().map(Some)
     }
 
+    /// The workload, what is shown, and what is better.
+    fn title(&self) -> String {
+        let workload = self.experiment.workload();
+        let better = if self.plot.metric.is_better_up() { "up" } else { "down" };
+        format!("{workload}: {} ({better} is better)", self.plot.title)
+    }
+
     /// Grey means a checkpoint there.
     fn title_over_time(&self) -> String {
         let workers = self.experiment.most_workers();
-        let beyond = format!("{} ({workers} workers, {})", self.plot.title, self.beyond());
-        if workers > self.cores { beyond } else { self.plot.title.to_owned() }
+        let title = self.title();
+        if workers > self.cores { format!("{title} ({workers} workers, {})", self.beyond()) } else { title }
     }
 
     fn over_time_of(&self, run: &Measurement) -> Vec<CurvePoint> {

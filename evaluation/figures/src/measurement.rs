@@ -28,6 +28,9 @@ pub struct Measurement {
     pub memory: MemoryUse,
     /// How the database came back.
     pub recovery: Option<Recovery>,
+    /// A checkpoint with nothing else going on.
+    #[serde(default)]
+    pub timed_checkpoint: Option<TimedCheckpoint>,
     /// Consistency checks that were made; all passed.
     pub consistency_checks: u64,
     /// Whether somebody ended the run early.
@@ -100,6 +103,16 @@ pub struct MemoryUse {
     pub live_bytes: u64,
     /// In use when the measured time began.
     pub live_bytes_before: u64,
+    /// Older versions of rows at the end.
+    #[serde(default)]
+    pub versions: u64,
+}
+
+/// A checkpoint with nothing else going on.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct TimedCheckpoint {
+    /// How long it took.
+    pub seconds: f64,
 }
 
 /// A recovery.
@@ -176,8 +189,9 @@ impl Measurement {
             durable_latency_ms: None,
             log_bytes: None,
             checkpoint_bytes: None,
-            memory: MemoryUse { live_bytes: 0, live_bytes_before: 0 },
+            memory: MemoryUse { live_bytes: 0, live_bytes_before: 0, versions: 0 },
             recovery: None,
+            timed_checkpoint: None,
             consistency_checks: 1,
             interrupted: false,
             transactions: std::collections::BTreeMap::new(),

@@ -34,6 +34,11 @@ const HEADER: [&str; 12] = [
 /// The name of the database that the others are set against.
 const OWN: &str = "ensilo";
 
+/// Whether a database is Ensilo, on any of its engines.
+pub(crate) fn is_own(peer: &str) -> bool {
+    peer.strip_prefix(OWN).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '-', ',']))
+}
+
 /// All runs of one database under one workload, setting and number of clients.
 struct PeerPoint<'r> {
     runs: Vec<&'r PeerRun>,
@@ -177,7 +182,7 @@ fn plot_of<'p>(
     };
     let clients = if workers == 1 { "client" } else { "clients" };
     let chart = BarChart {
-        title: format!("{workload}, {setting}, {workers} {clients}"),
+        title: format!("{workload}, {setting}, {workers} {clients}: throughput (up is better)"),
         y_label: "transactions a second".to_owned(),
         groups: points.map(group_of).collect(),
         mark_meaning: String::new(),
@@ -192,8 +197,9 @@ fn group_of(point: &PeerPoint<'_>) -> BarGroup {
         here: point.throughput().map(bar),
         paper: None,
         is_marked: false,
+        is_own: is_own(&point.runs[0].peer),
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -120,6 +120,18 @@ impl Experiment {
         points.map(|point| point.command.workers).max().unwrap_or(0)
     }
 
+    /// The workloads of its runs in words, each once.
+    pub(crate) fn workload(&self) -> String {
+        let mut titles: Vec<&str> = Vec::new();
+        for point in self.series.iter().flat_map(|series| &series.points) {
+            let title = point.command.workload.title();
+            if !titles.contains(&title) {
+                titles.push(title);
+            }
+        }
+        titles.join(", ")
+    }
+
     /// A point's place on the axis in words, like `2 workers`; empty if there is no axis.
     pub(crate) fn place(&self, x: f64) -> String {
         match self.axis {

@@ -51,6 +51,12 @@ pub enum Metric {
     RecoveryGigabytes,
     /// The part of them that lay in the checkpoint, in percent.
     RecoveryCheckpointPercent,
+    /// Bytes in use at the end by rows, their older versions and indexes.
+    LiveBytes,
+    /// Older versions of rows at the end.
+    Versions,
+    /// Seconds of a checkpoint that was made with nothing else going on.
+    TimedCheckpointSeconds,
 }
 
 impl Metric {
@@ -77,8 +83,41 @@ impl Metric {
             Self::RecoverySecondsPerGigabyte => "seconds for each GB",
             Self::RecoveryGigabytes => "GB read",
             Self::RecoveryCheckpointPercent => "% of it checkpoint",
+            Self::LiveBytes => "bytes in use",
+            Self::Versions => "versions",
+            Self::TimedCheckpointSeconds => "seconds of a checkpoint",
         };
         label.to_owned()
+    }
+
+    /// Whether more of it is better.
+    pub fn is_better_up(self) -> bool {
+        match self {
+            Self::Throughput
+            | Self::ThroughputPerWorker
+            | Self::SlowestHalfSecond
+            | Self::PerSecondOf(_)
+            | Self::CommitsPerSecondOf(_) => true,
+            Self::WorkerMicroseconds
+            | Self::PartMicroseconds
+            | Self::MicrosecondsBesideParts
+            | Self::PercentBesideParts
+            | Self::StoredLatencyMs
+            | Self::AbortsPerSecond
+            | Self::AbortPercentOf(_)
+            | Self::LatencyMsOf(_)
+            | Self::MemoryGrowthPercent
+            | Self::LogBytesPerTransaction
+            | Self::CheckpointMegabytes
+            | Self::CheckpointSeconds
+            | Self::RecoverySeconds
+            | Self::RecoverySecondsPerGigabyte
+            | Self::RecoveryGigabytes
+            | Self::RecoveryCheckpointPercent
+            | Self::LiveBytes
+            | Self::Versions
+            | Self::TimedCheckpointSeconds => false,
+        }
     }
 
     /// The figure of a run; `None` if the run has no such thing.
@@ -111,6 +150,9 @@ impl Metric {
                 Some(recovery?.seconds / gigabytes.filter(|&read| read > 0.0)?)
             }
             Self::RecoveryGigabytes => gigabytes,
+            Self::LiveBytes => Some(run.memory.live_bytes as f64),
+            Self::Versions => Some(run.memory.versions as f64),
+            Self::TimedCheckpointSeconds => run.timed_checkpoint.map(|checkpoint| checkpoint.seconds),
             Self::RecoveryCheckpointPercent => {
                 let recovery = recovery.filter(|recovery| recovery.bytes > 0)?;
                 Some(100.0 * recovery.checkpoint_bytes as f64 / recovery.bytes as f64)

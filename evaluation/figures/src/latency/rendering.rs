@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table as TextTable};
 
 use super::measure::DISK;
 use super::{FILE_NAME, NAME, TITLE};
-use crate::compare::{PeerRun, facts_of};
+use crate::compare::{PeerRun, facts_of, is_own};
 use crate::error::FiguresError;
 use crate::page::{Section, Table};
 use crate::plot::{Curve, CurvePoint, LineChart, Ticks, short_number};
@@ -24,9 +24,9 @@ type Figure = fn(&PeerRun) -> f64;
 
 /// What is drawn: a title, what stands beside the axis, and the figure.
 const PLOTS: [(&str, &str, Figure); 3] = [
-    ("Half of the answers come within", "us", |run| run.latency_us_p50),
-    ("99 of 100 answers come within", "us", |run| run.latency_us_p99),
-    ("Throughput", "requests/s", |run| run.transactions_per_second),
+    ("Transfers on disk: half of the answers come within (down is better)", "us", |run| run.latency_us_p50),
+    ("Transfers on disk: 99 of 100 answers come within (down is better)", "us", |run| run.latency_us_p99),
+    ("Transfers on disk: throughput (up is better)", "requests/s", |run| run.transactions_per_second),
 ];
 
 /// The runs of one database, or of the disk, by ascending number of clients.
@@ -68,9 +68,21 @@ impl<'r> PeerRuns<'r> {
             (DISK, Some(&point)) => {
                 let mut points = vec![CurvePoint { x: ends.0, ..point }, CurvePoint { x: ends.1, ..point }];
                 points.dedup();
-                Curve { name: "the disk's write and sync".to_owned(), series, is_paper: true, points }
+                Curve {
+                    name: "the disk's write and sync".to_owned(),
+                    series,
+                    is_paper: true,
+                    is_own: false,
+                    points,
+                }
             }
-            _ => Curve { name: self.name.to_owned(), series, is_paper: false, points },
+            _ => Curve {
+                name: self.name.to_owned(),
+                series,
+                is_paper: false,
+                is_own: is_own(self.name),
+                points,
+            },
         }
     }
 }

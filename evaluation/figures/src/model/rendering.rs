@@ -79,6 +79,7 @@ fn checks_chart(checks: &[Check]) -> LineChart {
         name: check.name.clone(),
         series: at,
         is_paper: false,
+        is_own: false,
         points: check.predicted.iter().map(|&(workers, y)| point(workers, y)).collect(),
     });
     let mut curves: Vec<_> = predicted.collect();
@@ -88,7 +89,7 @@ fn checks_chart(checks: &[Check]) -> LineChart {
             curves.push(paper_curve(check.series, at));
         }
     }
-    chart("Figure 4, predicted and measured by the paper".to_owned(), curves)
+    chart("YCSB, figure 4: throughput predicted and measured by the paper (up is better)".to_owned(), curves)
 }
 
 fn paper_curve(name: &'static str, series: usize) -> Curve {
@@ -97,7 +98,7 @@ fn paper_curve(name: &'static str, series: usize) -> Curve {
         .iter()
         .map(|paper| CurvePoint { x: paper.x, y: paper.throughput, min: paper.min, max: paper.max })
         .collect();
-    Curve { name: format!("{name}, paper"), series, is_paper: true, points }
+    Curve { name: format!("{name}, paper"), series, is_paper: true, is_own: false, points }
 }
 
 fn predictions_chart(workload: &str, predictions: &[&Prediction]) -> LineChart {
@@ -105,10 +106,11 @@ fn predictions_chart(workload: &str, predictions: &[&Prediction]) -> LineChart {
         name: prediction.system.clone(),
         series,
         is_paper: false,
+        is_own: false,
         points: prediction.points.iter().map(|&(workers, y)| point(workers, y)).collect(),
     };
     chart(
-        format!("{workload}, predicted for one socket"),
+        format!("{workload}: throughput predicted for one socket (up is better)"),
         predictions.iter().enumerate().map(curve).collect(),
     )
 }

@@ -61,6 +61,13 @@ pub(super) fn draw_mesh(
     mesh.draw().map_err(message)
 }
 
+/// Where a place of the chart lies, in pixels of its area.
+pub(super) fn pixel(area: &Area, chart: &Chart<'_, '_>, place: (f64, f64)) -> (i32, i32) {
+    let (left, top) = area.get_base_pixel();
+    let (x, y) = chart.backend_coord(&place);
+    (x - left, y - top)
+}
+
 impl Ranged for TickedAxis {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;

@@ -1,11 +1,12 @@
 //! Bars with error bars, one group for each thing that is compared.
 
-use plotters::prelude::{PathElement, RGBColor, Rectangle, Text};
+use plotters::prelude::{PathElement, Rectangle, Text};
 use plotters::style::Color;
 
-use super::axis::{Chart, TickedAxis, chart, draw_mesh};
+use super::axis::{Chart, TickedAxis, chart, draw_mesh, pixel};
 use super::canvas::{Area, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font_above, message};
 use super::number::{axis_end, short_number};
+use super::pattern::{Fill, Pattern, PixelBox};
 use crate::error::FiguresError;
 
 /// A plot of bars.
@@ -32,6 +33,8 @@ pub struct BarGroup {
     pub paper: Option<Bar>,
     /// Whether it stands on grey.
     pub is_marked: bool,
+    /// Whether it is to stand out: the bars of the others are grey and hatched then.
+    pub is_own: bool,
 }
 
 /// A bar.
@@ -45,8 +48,13 @@ pub struct Bar {
     pub max: f64,
 }
 
-/// A bar with its place: from where to where, and its colour.
-type Placed = (Bar, f64, f64, RGBColor);
+/// A bar with its place: from where to where, and its filling.
+type Placed = (Bar, f64, f64, Fill);
+
+/// The bars of a paper.
+const PAPER: Fill = Fill { colour: PAPER_GREY, pattern: Pattern::Rising };
+/// The bars beside our own.
+const OTHERS: Fill = Fill { colour: PAPER_GREY, pattern: Pattern::Falling };
 
 impl BarChart {
     /// The plot as SVG.
@@ -54,13 +62,13 @@ impl BarChart {
     /// # Errors
     /// [`FiguresError::Plot`].
     pub fn to_svg(&self) -> Result<String, FiguresError> {
-        let entry = |text: &str, colour| LegendEntry { text: text.to_owned(), sample: Sample::Box(colour) };
+        let entry = |text: &str, fill| LegendEntry { text: text.to_owned(), sample: Sample::Box(fill) };
         let mut legend = Vec::new();
         if self.has_paper() {
-            legend.extend([entry("here", colour(0)), entry("the paper", PAPER_GREY)]);
+            legend.extend([entry("here", Fill::solid(colour(0))), entry("the paper", PAPER)]);
         }
         if self.groups.iter().any(|group| group.is_marked) {
-            legend.push(entry(&self.mark_meaning, SHADE));
+            legend.push(entry(&self.mark_meaning, Fill::solid(SHADE)));
         }
         canvas(&self.title, &legend, |area| self.draw(area))
     }
@@ -79,7 +87,7 @@ impl BarChart {
         let label =
             |x: &f64| self.groups.get(*x as usize).map_or_else(String::new, |group| group.label.clone());
         draw_mesh(&mut chart, None, &self.y_label, &label)?;
-        bars.iter().try_for_each(|bar| draw_bar(&mut chart, bar))
+        bars.iter().try_for_each(|bar| draw_bar(area, &mut chart, bar))
     }
 
     fn bars(&self) -> Vec<Placed> {
@@ -91,11 +99,16 @@ impl BarChart {
             } else {
                 (middle - width / 2.0, middle)
             };
-            let here = group.here.map(|bar| (bar, left, left + width, colour(0)));
-            let paper = group.paper.map(|bar| (bar, right, right + width, PAPER_GREY));
+            let here = group.here.map(|bar| (bar, left, left + width, self.fill_of(group)));
+            let paper = group.paper.map(|bar| (bar, right, right + width, PAPER));
             [here, paper]
         };
         self.groups.iter().enumerate().flat_map(of_group).flatten().collect()
+    }
+
+    fn fill_of(&self, group: &BarGroup) -> Fill {
+        let is_beside_own = !group.is_own && self.groups.iter().any(|group| group.is_own);
+        if is_beside_own { OTHERS } else { Fill::solid(colour(0)) }
     }
 
     fn draw_marks(&self, chart: &mut Chart<'_, '_>, top: f64) -> Result<(), String> {
@@ -106,9 +119,13 @@ impl BarChart {
     }
 }
 
-fn draw_bar(chart: &mut Chart<'_, '_>, &(bar, left, right, colour): &Placed) -> Result<(), String> {
-    let filled = Rectangle::new([(left, 0.0), (right, bar.value)], colour.filled());
-    chart.draw_series([filled]).map_err(message)?;
+fn draw_bar(
+    area: &Area,
+    chart: &mut Chart<'_, '_>,
+    &(bar, left, right, fill): &Placed,
+) -> Result<(), String> {
+    let [foot, head] = [(left, 0.0), (right, bar.value)].map(|place| pixel(area, chart, place));
+    PixelBox::of(foot, head).draw(area, fill)?;
     let middle = (left + right) / 2.0;
     if bar.max > bar.min {
         let spread = PathElement::new(vec![(middle, bar.min), (middle, bar.max)], INK.stroke_width(1));
@@ -116,4 +133,37 @@ fn draw_bar(chart: &mut Chart<'_, '_>, &(bar, left, right, colour): &Placed) -> 
     }
     let number = Text::new(short_number(bar.value), (middle, bar.max.max(bar.value)), font_above(11));
     chart.draw_series([number]).map(|_| ()).map_err(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(is_own: bool) -> String {
+        let bar = Bar { value: 5.0, min: 5.0, max: 5.0 };
+        let group = |label: &str, is_own| BarGroup {
+            label: label.to_owned(),
+            here: Some(bar),
+            paper: None,
+            is_marked: false,
+            is_own,
+        };
+        let groups = vec![group("ours", is_own), group("another", false)];
+        let chart = BarChart {
+            title: "Throughput (up is better)".to_owned(),
+            y_label: "tx/s".to_owned(),
+            groups,
+            mark_meaning: String::new(),
+        };
+        chart.to_svg().unwrap()
+    }
+
+    #[test]
+    fn beside_our_own_bars_others_are_hatched() {
+        let lines = |svg: &str| svg.matches("<polyline").count() + svg.matches("<line").count();
+        let (alike, apart) = (chart(false), chart(true));
+        assert!(lines(&apart) > lines(&alike) + 5, "{apart}");
+        let blue = "#0072B2";
+        assert_eq!([&alike, &apart].map(|svg| svg.matches(blue).count()), [2, 1], "{apart}");
+    }
 }

@@ -8,6 +8,7 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, ShapeStyle, TextStyle};
 
+use super::pattern::{Fill, PixelBox};
 use crate::error::FiguresError;
 
 /// A part of a drawing.
@@ -24,8 +25,15 @@ pub(super) const PAPER_GREY: RGBColor = RGBColor(150, 150, 150);
 pub(super) const SHADE: RGBColor = RGBColor(232, 232, 232);
 pub(super) const GRID: RGBColor = RGBColor(225, 225, 225);
 
-/// Its corners, the first one twice.
+/// Longer titles are written smaller.
+const LONG_TITLE: usize = 84;
+
+/// The corners of markers, the first one twice.
 const TRIANGLE: [(i32, i32); 4] = [(0, -5), (5, 4), (-5, 4), (0, -5)];
+const DIAMOND: [(i32, i32); 5] = [(0, -6), (5, 0), (0, 6), (-5, 0), (0, -6)];
+const FALLING_TRIANGLE: [(i32, i32); 4] = [(0, 5), (5, -4), (-5, -4), (0, 5)];
+/// So many markers differ.
+const MARKERS: usize = 7;
 
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -51,9 +59,20 @@ pub(super) struct LegendEntry {
 /// What stands before it.
 pub(super) enum Sample {
     /// A line with the marker of this series, if it has markers.
-    Line { colour: RGBColor, marker: Option<usize>, dashed: bool },
+    Line { style: LineStyle, marker: Option<usize> },
     /// A filled box.
-    Box(RGBColor),
+    Box(Fill),
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineStyle {
+    pub(super) colour: RGBColor,
+    pub(super) width: u32,
+    /// Pixels of a dash and of the gap behind it; none for a line without gaps.
+    pub(super) dash: Option<(i32, i32)>,
+    /// Whether its markers are filled.
+    pub(super) is_filled: bool,
 }
 
 /// Draws on a new canvas: a title, the legend at the right if there is one, and what `draw` puts into the rest.
@@ -75,7 +94,8 @@ fn draw_all(
 ) -> Result<(), String> {
     let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT)).into_drawing_area();
     root.fill(&WHITE).map_err(message)?;
-    root.draw(&Text::new(title.to_owned(), (12, 10), font(15))).map_err(message)?;
+    let size = if title.chars().count() > LONG_TITLE { 13 } else { 15 };
+    root.draw(&Text::new(title.to_owned(), (12, 10), font(size))).map_err(message)?;
     let (_, below) = root.split_vertically(TITLE_HEIGHT);
     if legend.is_empty() {
         draw(&below)?;
@@ -87,22 +107,33 @@ fn draw_all(
     root.present().map_err(message)
 }
 
+/// Plots side by side, as one drawing.
+pub fn beside(plots: &[String]) -> String {
+    let width = WIDTH as usize * plots.len();
+    let placed = |(at, plot): (usize, &String)| {
+        plot.replacen("<svg ", &format!("<svg x=\"{}\" y=\"0\" ", at * WIDTH as usize), 1)
+    };
+    let plots: String = plots.iter().enumerate().map(placed).collect();
+    format!(
+        "<svg width=\"{width}\" height=\"{HEIGHT}\" viewBox=\"0 0 {width} {HEIGHT}\" xmlns=\"http://www.w3.org/2000/svg\">\n{plots}</svg>\n"
+    )
+}
+
 fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
     let middle = 16 + at * LEGEND_LINE;
     match entry.sample {
-        Sample::Box(colour) => {
-            area.draw(&Rectangle::new([(6, middle - 6), (30, middle + 6)], colour.filled()))
+        Sample::Box(fill) => PixelBox::of((6, middle - 6), (30, middle + 6)).draw(area, fill)?,
+        Sample::Line { style, marker } => {
+            let (dash, gap) = style.dash.unwrap_or((24, 24));
+            for from in (6..30).step_by((dash + gap) as usize) {
+                let piece = vec![(from, middle), ((from + dash).min(30), middle)];
+                area.draw(&PathElement::new(piece, style.colour.stroke_width(style.width)))
+                    .map_err(message)?;
+            }
+            if let Some(marker) = marker {
+                draw_marker(area, (18, middle), marker, style.colour, style.is_filled)?;
+            }
         }
-        Sample::Line { colour, dashed, .. } => {
-            let pieces: &[_] = if dashed { &[(6, 11), (15, 21), (25, 30)] } else { &[(6, 30)] };
-            pieces.iter().try_for_each(|&(from, to)| {
-                area.draw(&PathElement::new(vec![(from, middle), (to, middle)], colour.stroke_width(2)))
-            })
-        }
-    }
-    .map_err(message)?;
-    if let Sample::Line { colour, marker: Some(marker), dashed } = entry.sample {
-        draw_marker(area, (18, middle), marker, colour, !dashed)?;
     }
     area.draw(&Text::new(entry.text.clone(), (38, middle - 6), font(12))).map_err(message)
 }
@@ -118,12 +149,23 @@ pub(super) fn draw_marker(
     let style: ShapeStyle = if is_filled { colour.filled() } else { colour.stroke_width(1) };
     let corners =
         |points: &[(i32, i32)]| points.iter().map(|(x, y)| (at.0 + x, at.1 + y)).collect::<Vec<_>>();
-    match series % 4 {
+    let polygon = |shape: &[(i32, i32)]| {
+        if is_filled {
+            area.draw(&Polygon::new(corners(shape), style))
+        } else {
+            area.draw(&PathElement::new(corners(shape), style))
+        }
+    };
+    match series % MARKERS {
         0 => area.draw(&Circle::new(at, 4, style)),
         1 => area.draw(&Rectangle::new([(at.0 - 4, at.1 - 4), (at.0 + 4, at.1 + 4)], style)),
-        2 if is_filled => area.draw(&Polygon::new(corners(&TRIANGLE), style)),
-        2 => area.draw(&PathElement::new(corners(&TRIANGLE), style)),
-        _ => area.draw(&Cross::new(at, 4, colour.stroke_width(2))),
+        2 => polygon(&TRIANGLE),
+        3 => area.draw(&Cross::new(at, 4, colour.stroke_width(2))),
+        4 => polygon(&DIAMOND),
+        5 => polygon(&FALLING_TRIANGLE),
+        _ => [[(0, -5), (0, 5)], [(-5, 0), (5, 0)]]
+            .iter()
+            .try_for_each(|line| area.draw(&PathElement::new(corners(line), colour.stroke_width(2)))),
     }
     .map_err(message)
 }

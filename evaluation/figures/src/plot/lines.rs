@@ -3,9 +3,10 @@
 use plotters::prelude::{DashedLineSeries, LineSeries, PathElement, RGBColor, Rectangle};
 use plotters::style::Color;
 
-use super::axis::{Chart, TickedAxis, chart, draw_mesh};
-use super::canvas::{Area, LegendEntry, SHADE, Sample, canvas, colour, draw_marker, message};
+use super::axis::{Chart, TickedAxis, chart, draw_mesh, pixel};
+use super::canvas::{Area, LegendEntry, LineStyle, SHADE, Sample, canvas, colour, draw_marker, message};
 use super::number::{axis_end, short_number};
+use super::pattern::Fill;
 use crate::error::FiguresError;
 
 /// A plot of curves.
@@ -49,6 +50,8 @@ pub struct Curve {
     pub series: usize,
     /// Whether it is a paper's: dashed, with hollow markers.
     pub is_paper: bool,
+    /// Whether it is to stand out: a thick line.
+    pub is_own: bool,
     /// Its points by ascending `x`.
     pub points: Vec<CurvePoint>,
 }
@@ -75,6 +78,9 @@ pub struct Shade {
     pub to: f64,
 }
 
+/// Of the series in order, where they have no markers.
+const DASHES: [Option<(i32, i32)>; 4] = [None, Some((9, 3)), Some((3, 3)), Some((14, 6))];
+
 impl LineChart {
     /// The plot as SVG.
     ///
@@ -88,14 +94,16 @@ impl LineChart {
         let line = |curve: &Curve| LegendEntry {
             text: curve.name.clone(),
             sample: Sample::Line {
-                colour: colour(curve.series),
+                style: self.style(curve),
                 marker: self.has_markers.then_some(curve.series),
-                dashed: curve.is_paper,
             },
         };
         let mut entries: Vec<_> = self.curves.iter().map(line).collect();
         if !self.shades.is_empty() {
-            entries.push(LegendEntry { text: self.shade_meaning.clone(), sample: Sample::Box(SHADE) });
+            entries.push(LegendEntry {
+                text: self.shade_meaning.clone(),
+                sample: Sample::Box(Fill::solid(SHADE)),
+            });
         }
         entries
     }
@@ -113,6 +121,21 @@ impl LineChart {
         self.curves.iter().try_for_each(|curve| self.draw_curve(area, &mut chart, curve))
     }
 
+    /// Without markers, dashes tell the series apart.
+    fn style(&self, curve: &Curve) -> LineStyle {
+        let dash = match (curve.is_paper, self.has_markers) {
+            (true, _) => Some((5, 4)),
+            (false, true) => None,
+            (false, false) => DASHES[curve.series % DASHES.len()],
+        };
+        let width = match (curve.is_paper, curve.is_own) {
+            (true, _) => 1,
+            (false, false) => 2,
+            (false, true) => 4,
+        };
+        LineStyle { colour: colour(curve.series), width, dash, is_filled: !curve.is_paper }
+    }
+
     fn horizontal(&self, xs: impl Iterator<Item = f64>) -> TickedAxis {
         let most = xs.fold(0.0, f64::max);
         match &self.ticks {
@@ -122,8 +145,9 @@ impl LineChart {
             }
             Ticks::Doubling(ticks) => {
                 let end = ticks.iter().copied().fold(most, f64::max).max(2.0);
+                let begin = ticks.iter().copied().fold(end / 2.0, f64::min);
                 let ticks = ticks.iter().map(|tick| tick.log2()).collect();
-                TickedAxis { from: -0.15, to: end.log2() + 0.15, ticks }
+                TickedAxis { from: begin.log2() - 0.15, to: end.log2() + 0.15, ticks }
             }
             Ticks::Even => {
                 let step = even_step(most);
@@ -151,26 +175,22 @@ impl LineChart {
     }
 
     fn draw_curve(&self, area: &Area, chart: &mut Chart<'_, '_>, curve: &Curve) -> Result<(), String> {
-        let colour = colour(curve.series);
+        let LineStyle { colour, width, dash, is_filled } = self.style(curve);
         let points: Vec<_> = curve.points.iter().map(|point| (self.placed(point.x), point.y)).collect();
-        if curve.is_paper {
-            let dashes = DashedLineSeries::new(points, 5, 4, colour.stroke_width(1));
-            chart.draw_series(dashes).map_err(message)?;
-        } else {
-            chart.draw_series(LineSeries::new(points, colour.stroke_width(2))).map_err(message)?;
+        let stroke = colour.stroke_width(width);
+        match dash {
+            Some((dash, gap)) => chart.draw_series(DashedLineSeries::new(points, dash, gap, stroke)),
+            None => chart.draw_series(LineSeries::new(points, stroke)),
         }
+        .map_err(message)?;
         if !self.has_markers {
             return Ok(());
         }
-        let (left, top) = area.get_base_pixel();
-        let pixel = |chart: &Chart<'_, '_>, x, y| {
-            let (x, y) = chart.backend_coord(&(self.placed(x), y));
-            (x - left, y - top)
-        };
+        let pixel = |chart: &Chart<'_, '_>, x, y| pixel(area, chart, (self.placed(x), y));
         for point in &curve.points {
             let [least, most] = [point.min, point.max].map(|y| pixel(chart, point.x, y));
             draw_error_bar(area, least, most, curve.series, colour)?;
-            draw_marker(area, pixel(chart, point.x, point.y), curve.series, colour, !curve.is_paper)?;
+            draw_marker(area, pixel(chart, point.x, point.y), curve.series, colour, is_filled)?;
         }
         Ok(())
     }
@@ -197,4 +217,37 @@ fn even_step(most: f64) -> f64 {
     let rough = (most / 6.0).max(f64::MIN_POSITIVE);
     let power = 10_f64.powf(rough.log10().floor());
     [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|&step| step >= rough).unwrap_or(rough)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_differ_without_their_colours() {
+        let point = |x| CurvePoint { x, y: x, min: x, max: x };
+        let curve = |series, is_own| Curve {
+            name: format!("series {series}"),
+            series,
+            is_paper: false,
+            is_own,
+            points: vec![point(1.0), point(8.0)],
+        };
+        let mut chart = LineChart {
+            title: "Throughput".to_owned(),
+            x_label: "workers".to_owned(),
+            y_label: "tx/s".to_owned(),
+            ticks: Ticks::Doubling(vec![1.0, 8.0]),
+            curves: (0..3).map(|series| curve(series, series == 0)).collect(),
+            shades: Vec::new(),
+            shade_meaning: String::new(),
+            has_markers: false,
+        };
+        let styles: Vec<_> = chart.curves.iter().map(|curve| chart.style(curve)).collect();
+        assert!(styles[0].width > styles[1].width);
+        assert!(styles[0].dash != styles[1].dash && styles[1].dash != styles[2].dash);
+        chart.has_markers = true;
+        assert!(chart.curves.iter().all(|curve| chart.style(curve).dash.is_none()));
+        assert!(chart.to_svg().unwrap().contains("series 2"));
+    }
 }

@@ -4,9 +4,10 @@ use plotters::prelude::{Rectangle, Text, WHITE};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, TextStyle};
 
-use super::axis::{Chart, TickedAxis, chart, draw_mesh};
-use super::canvas::{Area, LegendEntry, SHADE, Sample, canvas, colour, message};
+use super::axis::{Chart, TickedAxis, chart, draw_mesh, pixel};
+use super::canvas::{Area, INK, LegendEntry, SHADE, Sample, canvas, colour, message};
 use super::number::short_number;
+use super::pattern::{Fill, Pattern, PixelBox};
 use crate::error::FiguresError;
 
 /// A plot of bars of the same height, in percent.
@@ -49,12 +50,12 @@ impl StackedChart {
     /// # Errors
     /// [`FiguresError::Plot`].
     pub fn to_svg(&self) -> Result<String, FiguresError> {
-        let entry = |text: &str, colour| LegendEntry { text: text.to_owned(), sample: Sample::Box(colour) };
+        let entry = |text: &str, fill| LegendEntry { text: text.to_owned(), sample: Sample::Box(fill) };
         // From above, as the parts lie.
-        let parts = self.parts.iter().enumerate().rev().map(|(at, part)| entry(part, colour(at)));
+        let parts = self.parts.iter().enumerate().rev().map(|(at, part)| entry(part, fill_of(at)));
         let mut legend: Vec<_> = parts.collect();
         if self.bars.iter().any(|bar| bar.is_marked) {
-            legend.push(entry(&self.mark_meaning, SHADE));
+            legend.push(entry(&self.mark_meaning, Fill::solid(SHADE)));
         }
         canvas(&self.title, &legend, |area| self.draw(area))
     }
@@ -70,26 +71,39 @@ impl StackedChart {
         }
         let label = |x: &f64| self.bars.get(*x as usize).map_or_else(String::new, |bar| bar.label.clone());
         draw_mesh(&mut chart, Some(&self.x_label), &self.y_label, &label)?;
-        self.bars.iter().enumerate().try_for_each(|(at, bar)| draw_bar(&mut chart, at as f64 + 0.5, bar))
+        self.bars.iter().enumerate().try_for_each(|(at, bar)| draw_bar(area, &chart, at as f64 + 0.5, bar))
     }
 }
 
-fn draw_bar(chart: &mut Chart<'_, '_>, middle: f64, bar: &StackedBar) -> Result<(), String> {
+/// The filling of the part of this number.
+fn fill_of(part: usize) -> Fill {
+    Fill { colour: colour(part), pattern: Pattern::of(part) }
+}
+
+fn draw_bar(area: &Area, chart: &Chart<'_, '_>, middle: f64, bar: &StackedBar) -> Result<(), String> {
     let mut below = 0.0;
     for (part, &percent) in bar.percents.iter().enumerate() {
         let corners = [(middle - WIDTH / 2.0, below), (middle + WIDTH / 2.0, below + percent)];
-        chart.draw_series([Rectangle::new(corners, colour(part).filled())]).map_err(message)?;
+        let [foot, head] = corners.map(|place| pixel(area, chart, place));
+        PixelBox::of(foot, head).draw(area, fill_of(part))?;
         if percent >= NUMBERED_PERCENT {
-            let number = Text::new(short_number(percent), (middle, below + percent / 2.0), number_font());
-            chart.draw_series([number]).map_err(message)?;
+            draw_number(area, &short_number(percent), ((foot.0 + head.0) / 2, (foot.1 + head.1) / 2))?;
         }
         below += percent;
     }
     Ok(())
 }
 
+/// Writes a number on white, so that the pattern does not hide it.
+fn draw_number(area: &Area, number: &str, (x, y): (i32, i32)) -> Result<(), String> {
+    let half = 4 * number.len() as i32;
+    let ground = Rectangle::new([(x - half, y - 6), (x + half, y + 6)], WHITE.filled());
+    area.draw(&ground).map_err(message)?;
+    area.draw(&Text::new(number.to_owned(), (x, y), number_font())).map_err(message)
+}
+
 fn number_font() -> TextStyle<'static> {
-    ("sans-serif", 11).into_font().color(&WHITE).pos(Pos::new(HPos::Center, VPos::Center))
+    ("sans-serif", 11).into_font().color(&INK).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 use super::*;
 use crate::compare::{read_runs, write_runs};
 
-fn run(peer: &str, workers: usize, number: usize, transactions_per_second: f64) -> PeerRun {
+pub(in crate::compare) fn run(
+    peer: &str,
+    workers: usize,
+    number: usize,
+    transactions_per_second: f64,
+) -> PeerRun {
     PeerRun {
         workload: "transfer-uniform".to_owned(),
         setting: "not synced".to_owned(),
