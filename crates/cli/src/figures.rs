@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use ensilo_bench::report::Machine;
+use ensilo_figures::compare::write_picture;
 use ensilo_figures::latency::{self, LatencyOptions};
 use ensilo_figures::model::{Counts, Model, keep_counts};
 use ensilo_figures::regions;
@@ -14,6 +15,7 @@ use ensilo_figures::{
     write_results,
 };
 
+use crate::growth::{self, GrowthArguments};
 use crate::interrupt;
 use crate::output::{FAILED, USAGE, complain, say};
 use crate::seconds::seconds_of_run;
@@ -35,8 +37,12 @@ Examples:
   ensilo figures run latency
       No figure of a paper: how long answers from disk take Ensilo, for 1 to 64 clients or as many as --workers says, beside the
       disk's own write and sync and, in a program built with --features peers, other databases. By itself, and no part of all.
+  ensilo figures growth
+      No figure of a paper either: how cost grows with the work. See its own --help.
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
+  ensilo figures picture
+      The picture of the README anew, from the runs in docs/results/full/compare.csv.
   ensilo figures regions --shares regions.csv --out results
       ERMIA's figure 11, from the shares that `cargo xtask regions --csv regions.csv` has written.
 
@@ -57,6 +63,11 @@ pub(crate) enum FiguresCommand {
     /// Predict throughput to 64 cores from counts of cache lines, and check the prediction against Silo's
     /// figure 4; see docs/scaling.md
     Model(ModelArguments),
+    /// Measure how cost grows with records, sessions, tables, indexes, bytes of a row, the age of a snapshot, and
+    /// instances
+    Growth(GrowthArguments),
+    /// Draw one picture of what `ensilo compare` has measured: throughput, and how long an answer from disk takes
+    Picture(PictureArguments),
     /// Draw where the time of TPC-C's workers goes (ERMIA's figure 11), and judge what the paper says of it
     Regions(RegionsArguments),
 }
@@ -70,6 +81,21 @@ pub(crate) struct RegionsArguments {
     /// Shares, as `cargo xtask regions --csv FILE` writes them
     #[arg(long, value_name = "FILE")]
     shares: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PictureArguments {
+    /// Runs, as `ensilo compare` keeps them
+    #[arg(long, value_name = "FILE", default_value = "docs/results/full/compare.csv")]
+    runs: PathBuf,
+
+    /// The workload to draw, of which there must be runs synced and not
+    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    workload: String,
+
+    /// File for the picture, as SVG
+    #[arg(long, value_name = "FILE", default_value = "docs/results/beside-others.svg")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -150,6 +176,8 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
         FiguresCommand::List(sizing) => list(sizing),
         FiguresCommand::Run(arguments) => make(arguments),
         FiguresCommand::Model(arguments) => predict(arguments),
+        FiguresCommand::Growth(arguments) => growth::run(arguments),
+        FiguresCommand::Picture(arguments) => draw_picture(arguments),
         FiguresCommand::Regions(arguments) => draw_regions(arguments),
     };
     done.unwrap_or_else(|error| {
@@ -212,6 +240,12 @@ fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
     }
     keep_counts(&arguments.out, counts, costs)?;
     say(format_args!("{}", write_results(&arguments.out)?.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw_picture(arguments: &PictureArguments) -> Result<ExitCode, FiguresError> {
+    write_picture(&arguments.runs, &arguments.workload, &arguments.out)?;
+    say(format_args!("{}", arguments.out.display()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,6 +15,7 @@ mod contents;
 mod engine;
 mod figures;
 mod files;
+mod growth;
 mod interrupt;
 mod islands;
 mod latency;

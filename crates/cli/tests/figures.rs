@@ -72,6 +72,51 @@ fn a_run_leaves_tables_plots_and_a_page_and_is_not_made_twice() {
 }
 
 #[test]
+fn the_picture_is_drawn_from_the_runs_of_a_comparison() {
+    let out = new_directory("picture");
+    let [picture, runs] = [out.join("picture.svg"), "../../docs/results/full/compare.csv".into()];
+    let [picture, runs] = [&picture, &runs].map(|path| path.to_str().unwrap());
+    let command = ["figures", "picture", "--runs", runs, "--out", picture];
+    let output = ensilo(&command);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(
+        svg.contains("up is better") && svg.contains("down is better") && svg.contains("sqlite"),
+        "{svg}"
+    );
+    let unknown = ensilo(&[&command[..], &["--workload", "bananas"]].concat());
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("no runs of bananas"), "{}", text(&unknown.stderr));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn growth_is_measured_at_the_smallest_scale_and_drawn_again() {
+    let out = new_directory("growth");
+    let [directory, page] = [out.join("results"), out.join("page.md")];
+    let [directory, page] = [&directory, &page].map(|path| path.to_str().unwrap());
+    let to = ["--out", directory, "--page", page];
+    let output = ensilo(&[&["figures", "growth", "--scale", "tiny"], &to[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Records in memory, transactions of one operation: grows like n^"));
+    let written = std::fs::read_to_string(page).unwrap();
+    for section in
+        ["Records on disk", "Sessions", "Tables", "Secondary indexes", "Bytes of a row", "Instances"]
+    {
+        assert!(written.contains(&format!("## {section}")), "{section}: {written}");
+    }
+    assert!(written.contains("](results/growth-records-1.svg)") && !written.contains("Missing"), "{written}");
+    assert!(out.join("results/growth-open-snapshot-2.svg").exists());
+    std::fs::remove_file(page).unwrap();
+    let again = ensilo(&[&["figures", "growth", "--draw"], &to[..]].concat());
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert_eq!(std::fs::read_to_string(page).unwrap(), written);
+    let refused = ensilo(&[&["figures", "growth", "records", "--scale", "tiny"], &to[..]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
 fn latency_is_measured_beside_the_disk_and_kept() {
     let out = new_directory("latency");
     let tiny = ["--workers", "3,1", "--seconds", "0.1", "--runs", "1", "--out", out.to_str().unwrap()];

@@ -11,6 +11,8 @@
 //!                           summary -> page
 //! ```
 //!
+//! [`growth`] lets records, sessions, tables and others grow, with runs of the same kind, and has a page of its own.
+//!
 //! The papers' experiments know `ensilo bench` by its arguments and its report only. [`latency`] is no experiment of a paper, and makes its
 //! runs within the program. [`regions`] draws a figure whose runs need a build of their own. The page also takes in what [`compare`] finds.
 #![forbid(unsafe_code)]
@@ -22,6 +24,7 @@ mod drawing;
 mod error;
 pub mod experiment;
 mod files;
+pub mod growth;
 pub mod latency;
 mod measurement;
 pub mod model;
@@ -45,7 +48,9 @@ mod verdict;
 pub use bench::{Bench, Program, end_runs};
 pub use command::{BenchCommand, Storage, Workload as BenchWorkload};
 pub use error::FiguresError;
-pub use measurement::{HalfSecond, Latency, Measurement, MemoryUse, OfType, Recovery, StoredLatency};
+pub use measurement::{
+    HalfSecond, Latency, Measurement, MemoryUse, OfType, Recovery, StoredLatency, TimedCheckpoint,
+};
 pub use origin::Origin;
 pub use outcome::Outcome;
 pub use output::{make_directory, write_results};
