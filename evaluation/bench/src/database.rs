@@ -202,7 +202,7 @@ pub(crate) fn make_fresh_snapshot<E: Engine>(database: &Database<E>) -> ensilo::
     database.request().max_staleness(Duration::ZERO).read_stale(|_| Ok(()))
 }
 
-/// Runs `during` while a snapshot of `database` is open.
+/// Runs `during` while a snapshot of `database` is open, which shows all that has been committed before.
 ///
 /// # Errors
 /// Those of `during`; why there was no snapshot, or why it did not last.
@@ -216,7 +216,7 @@ pub(crate) fn while_snapshot_is_open<E: Engine, R>(
     let (opened, is_open) = channel();
     let (keep, kept) = channel::<()>();
     let hold = move || {
-        database.read_stale(|_| {
+        database.request().max_staleness(Duration::ZERO).read_stale(|_| {
             // The receiver waits; the other sender says nothing, and is dropped in the end.
             let _ = opened.send(());
             let _ = kept.recv();
