@@ -252,6 +252,20 @@ fn what_cannot_be_changed_is_refused() {
 }
 
 #[test]
+fn a_change_that_leads_to_the_same_columns_may_change_rows() {
+    let is_changed = |change: SchemaChange| accounts().is_changed_by(&change).unwrap();
+    let change = SchemaChange::new;
+    assert!(!is_changed(change()));
+    assert!(!is_changed(change().rename("balance", "x").rename("x", "balance")));
+    assert!(!is_changed(change().order(["id", "name", "note", "balance"])));
+    let anew = change().drop_column("balance").add("balance", ColumnType::I32, 0);
+    assert_eq!(accounts().with_change(&anew).unwrap(), accounts());
+    assert!(is_changed(anew));
+    assert!(is_changed(change().allow_null("balance")));
+    assert!(accounts().is_changed_by(&change().drop_column("x")).is_err());
+}
+
+#[test]
 fn indexes_and_keys_keep_their_columns() {
     let order = ["balance", "note", "owner", "id"];
     let change = SchemaChange::new().rename("name", "owner").order(order);

@@ -146,8 +146,8 @@ impl<E: Engine> Database<E> {
     /// then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn change_table(&self, name: &str, change: &SchemaChange) -> Result<()> {
         self.shared.change_schema(name, &|stored| {
-            let changed = stored.with_change(change).map_err(Error::from_schema)?;
-            Ok((changed != *stored).then(|| change.clone()))
+            let is_changed = stored.is_changed_by(change).map_err(Error::from_schema)?;
+            Ok(is_changed.then(|| change.clone()))
         })
     }
 

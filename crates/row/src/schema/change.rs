@@ -128,6 +128,17 @@ impl Schema {
         self.changed(change).map(|changed| changed.schema)
     }
 
+    /// Returns whether a change makes other rows of those that are there, or another schema. One that drops a column and adds it again does: what
+    /// rows have in it is gone.
+    ///
+    /// # Errors
+    /// As [`Schema::with_change`].
+    pub fn is_changed_by(&self, change: &SchemaChange) -> Result<bool, SchemaError> {
+        let Changed { schema, sources } = self.changed(change)?;
+        let stays = |(at, source): (usize, &Source)| matches!(source, Source::Column(from) if *from == at);
+        Ok(schema != *self || !sources.iter().enumerate().all(stays))
+    }
+
     pub(super) fn changed(&self, change: &SchemaChange) -> Result<Changed, SchemaError> {
         let columns = self.columns.iter().cloned().enumerate();
         let columns = columns.map(|(at, column)| (column, Source::Column(at))).collect();
