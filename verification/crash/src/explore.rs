@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use ensilo::Engine;
 use ensilo::generic::Database;
+use ensilo_disk::Disk;
 use ensilo_test_disk::{Operation, Recorder, SimulatedDisk, Trace};
 use indicatif::ProgressBar;
 
@@ -19,7 +21,7 @@ use crate::environment::is_long;
 use crate::further_work::FurtherWork;
 use crate::progress;
 use crate::random::Random;
-use crate::setup::Setup;
+use crate::setup::{DIRECTORY, Setup};
 
 /// What was acknowledged as stored, by worker: the number of the last transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -280,6 +282,7 @@ impl Crashed<'_> {
         let worked = recorder.position();
         drop(db);
         let trace = recorder.trace();
+        verify(&*recorder)?;
         let mut random = Random::new(self.seed);
         for time in 0..again {
             let position = match time {
@@ -307,6 +310,18 @@ impl Crashed<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// All files that count are whole.
+fn verify(disk: &dyn Disk) -> Result<(), String> {
+    let mut found = Vec::new();
+    let verified =
+        ensilo_log::verify(disk, Path::new(DIRECTORY), &mut |damage| found.push(damage.to_string()));
+    match verified {
+        Ok(_) if found.is_empty() => Ok(()),
+        Ok(_) => Err(format!("damaged: {}", found.join("; "))),
+        Err(error) => Err(format!("the files cannot be verified: {error}")),
     }
 }
 

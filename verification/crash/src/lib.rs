@@ -7,6 +7,7 @@
 //! On a simulated disk two cores make 10,000 to 40,000 recoveries of a small database a minute; each exploration says how many.
 #![forbid(unsafe_code)]
 
+pub mod changing;
 pub mod engines;
 pub mod environment;
 pub mod explore;

@@ -26,6 +26,10 @@ pub struct Setup {
     pub recovery_threads: usize,
     /// Whether closing makes a checkpoint.
     pub checkpoint_at_close: bool,
+    /// Whether the changes are kept for consumers, all of them.
+    pub keeps_changes: bool,
+    /// Whether it answers before it has loaded the rows.
+    pub answers_while_loading: bool,
 }
 
 impl Default for Setup {
@@ -36,6 +40,8 @@ impl Default for Setup {
             epoch_interval: None,
             recovery_threads: 1,
             checkpoint_at_close: false,
+            keeps_changes: false,
+            answers_while_loading: false,
         }
     }
 }
@@ -51,7 +57,15 @@ impl Setup {
             epoch_interval: random.percent(30).then(|| Duration::from_millis(1 + random.below(3))),
             recovery_threads: 1 + random.below(2) as usize,
             checkpoint_at_close: random.percent(30),
+            keeps_changes: false,
+            answers_while_loading: false,
         }
+    }
+
+    /// Returns a setup that follows from a seed, for the workload that [changes](crate::changing) its tables.
+    #[must_use]
+    pub fn of_changing(seed: u64) -> Setup {
+        Setup { keeps_changes: true, answers_while_loading: seed % 3 == 1, ..Setup::of(seed) }
     }
 
     /// Returns the options: small log files, and checkpoints only when asked for.
@@ -64,7 +78,9 @@ impl Setup {
             .checkpoint_interval(Duration::from_secs(3600))
             .checkpoint_at_close(self.checkpoint_at_close)
             .recovery_threads(self.recovery_threads)
+            .answer_while_loading(self.answers_while_loading)
             .pool_threads(1);
+        let options = if self.keeps_changes { options.change_feed(1 << 30) } else { options };
         let options = match self.epoch_interval {
             Some(interval) => options.epoch_interval(interval),
             None => options,

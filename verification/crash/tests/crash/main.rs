@@ -37,6 +37,8 @@ mod ermia_snapshot_isolation {
 
     type Engine = ensilo::ermia::Ermia<ensilo::ermia::SnapshotIsolation>;
 
+    #[path = "every_engine/changing_tables.rs"]
+    mod changing_tables;
     #[path = "every_engine/crash_points.rs"]
     mod crash_points;
     #[path = "every_engine/faults.rs"]
@@ -54,6 +56,8 @@ mod two_phase_locking {
 
     type Engine = ensilo::two_phase_locking::TwoPhaseLocking;
 
+    #[path = "every_engine/changing_tables.rs"]
+    mod changing_tables;
     #[path = "every_engine/crash_points.rs"]
     mod crash_points;
     #[path = "every_engine/faults.rs"]
