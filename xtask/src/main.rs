@@ -236,6 +236,7 @@ fn crash(cycles: u64, seed: u64, engines: &[String]) -> Vec<Step> {
         test("disks that fail", "faults"),
         test("crashes after operations that fail", "failed_operations"),
         test("power failures after every operation", "crash_points"),
+        test("power failures while tables change", "changing_tables"),
         test("power failures during backups", "backups"),
         test("TPC-C after power failures", "tpcc"),
         test("damaged files", "corruption"),

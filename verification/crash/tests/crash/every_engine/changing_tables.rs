@@ -8,7 +8,7 @@ use ensilo_crash::explore::{Acknowledged, Depth, Explored, Recorded};
 use ensilo_crash::omitted_syncs::{OmittedSync, OmittingDisk};
 use ensilo_crash::random::Random;
 use ensilo_crash::setup::Setup;
-use ensilo_test_disk::{Recorder, SimulatedDisk};
+use ensilo_test_disk::{Operation, Recorder, SimulatedDisk};
 
 use super::*;
 
@@ -48,9 +48,8 @@ fn life(
     let position = trace.len() / 2 + random.below(trace.len() as u64 / 2) as usize;
     let tear = random.draw();
     let crashed = || trace.disk_after(position).crash(tear);
-    let mut cursor = trace.cursor();
-    while cursor.position() < position {
-        if let Some(ensilo_test_disk::Operation::Note(mark)) = cursor.step() {
+    for operation in &trace.operations()[..position] {
+        if let Operation::Note(mark) = operation {
             acknowledged.take(*mark);
         }
     }
