@@ -4,8 +4,8 @@
 use crate::step::Step;
 
 /// Functions of `ensilo_oracles`, each with a fuzzer.
-pub(crate) const TARGETS: [&str; 6] =
-    ["file_header", "block", "entries", "manifest", "log_file", "checkpoint_part"];
+pub(crate) const TARGETS: [&str; 7] =
+    ["file_header", "block", "entries", "manifest", "changes", "log_file", "checkpoint_part"];
 
 /// As `cargo fuzz` builds.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -5,23 +5,36 @@
 //! damaged files.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod files;
 mod parts;
 mod plain;
 
 use ensilo_log::{BlockCodec, FILE_HEADER_BYTES, FileHeader, FileRole, Manifest};
 
+pub use changes::changes;
 pub use files::{checkpoint_part, log_file};
 pub use parts::{block, entries, file_header, manifest};
 
 /// Returns bytes to begin with for each function, made of a file of a database.
 ///
-/// A log file also gives its header, its blocks and their payloads; the body of a manifest also stands alone.
+/// A log file also gives its header, its blocks and their payloads; the body of a manifest also stands alone, and a manifest gives a
+/// history of changes that goes with it.
 #[must_use]
 pub fn seeds(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    if Manifest::decode(file).is_ok() {
+    if let Ok(manifest) = Manifest::decode(file) {
         let body = file[plain::MANIFEST_HEAD_BYTES..].to_vec();
-        return vec![("manifest", file.to_vec()), ("manifest", body)];
+        let history = changes::seed_of(&manifest);
+        let history_body = history[plain::MANIFEST_HEAD_BYTES..].to_vec();
+        return vec![
+            ("manifest", file.to_vec()),
+            ("manifest", body),
+            ("changes", history),
+            ("changes", history_body),
+        ];
+    }
+    if file.starts_with(b"ENSILOCH") {
+        return vec![("changes", file.to_vec())];
     }
     let Ok(header) = FileHeader::decode(file) else { return Vec::new() };
     let whole = match header.identity.file {

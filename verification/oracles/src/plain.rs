@@ -106,10 +106,28 @@ fn mend_head(magic: [u8; 8], bytes: &mut [u8]) {
 
 /// Section 5: a manifest of the newest format with this body, whatever it is.
 pub(crate) fn manifest_with_body(body: &[u8]) -> Vec<u8> {
+    framed(*b"ENSILOMF", FORMAT_VERSION, body)
+}
+
+/// Section 5: the file `CHANGES` of a format with this body, whatever it is.
+pub(crate) fn changes_of_format(format: u32, body: &[u8]) -> Vec<u8> {
+    framed(*b"ENSILOCH", format, body)
+}
+
+fn framed(magic: [u8; 8], format: u32, body: &[u8]) -> Vec<u8> {
     let len = (MANIFEST_HEAD_BYTES + body.len()) as u64;
-    let mut bytes = [&[0; 8][..], &FORMAT_VERSION.to_le_bytes(), &[0; 4], &len.to_le_bytes(), body].concat();
-    mend_head(*b"ENSILOMF", &mut bytes);
+    let mut bytes = [&[0; 8][..], &format.to_le_bytes(), &[0; 4], &len.to_le_bytes(), body].concat();
+    mend_head(magic, &mut bytes);
     bytes
+}
+
+/// Section 5: the body of a file `CHANGES` of this format, if the head is right.
+pub(crate) fn changes_body(format: u32, bytes: &[u8]) -> Option<&[u8]> {
+    let (head, body) = bytes.split_at_checked(MANIFEST_HEAD_BYTES)?;
+    let is_right = head.starts_with(b"ENSILOCH")
+        && (u32_at(head, 8), u64_at(head, 16)) == (format, bytes.len() as u64)
+        && u32_at(head, 12) == crc_of_file(bytes);
+    is_right.then_some(body)
 }
 
 /// Section 2: whether the first bytes are a file header.
@@ -248,12 +266,12 @@ fn take<'b>(bytes: &mut &'b [u8], len: u64) -> Option<&'b [u8]> {
     Some(taken)
 }
 
-fn take_counted(bytes: &mut &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn take_counted(bytes: &mut &[u8]) -> Option<Vec<u8>> {
     let len = take_varint(bytes)?;
     take(bytes, len).map(<[u8]>::to_vec)
 }
 
-fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
     take(bytes, 8).map(|taken| u64_at(taken, 0))
 }
 
@@ -261,7 +279,7 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take_varint(bytes).and_then(|number| u32::try_from(number).ok())
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let len = bytes.iter().position(|&byte| byte < 128)? + 1;
     let taken = take(bytes, len as u64)?;
     let is_shortest = len == 1 || taken[len - 1] != 0;

@@ -83,7 +83,10 @@ impl ChangeHistory {
 
     /// Returns what these bytes say, which are a whole file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<ChangeHistory, HeaderError> {
-        let (_, body) = check_head(MAGIC, bytes)?;
+        let (format, body) = check_head(MAGIC, bytes)?;
+        if format != FORMAT {
+            return Err(HeaderError::Fields);
+        }
         decode_body(Decoder::new(body)).map_err(|_| HeaderError::Fields)
     }
 }

@@ -17,7 +17,7 @@ use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::replay::{Applier, Replay};
 use super::replay_file::{Extent, ReplayFile};
 use super::scan::{Needed, needed_up_to, scan};
-use crate::format::{BlockCodec, BlockEnd, FileHeader, FileIdentity};
+use crate::format::{BlockCodec, BlockEnd, ChangeHistory, FileHeader, FileIdentity};
 
 /// What a scan of a log file says.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +46,12 @@ pub fn scan_file(file: &dyn File, identity: &FileIdentity) -> io::Result<Scanned
     let (last_entry, reserved_bytes) = (found.last_entry, found.reserved_bytes);
     let has_blocks = found.evidence.has_blocks;
     Ok(Scanned { valid_end, end, mark, last_entry, reserved_bytes, has_blocks })
+}
+
+/// Reads a history of changes, and returns it as it would be written; `None` if these bytes are none.
+#[must_use]
+pub fn change_history_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    ChangeHistory::decode(bytes).ok().map(|history| history.encode())
 }
 
 /// Returns how much of a log file a backup takes for everything up to `epoch`; `None` if it is too short.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use ensilo_oracles::{block, checkpoint_part, entries, file_header, log_file, manifest, seeds};
+use ensilo_oracles::{block, changes, checkpoint_part, entries, file_header, log_file, manifest, seeds};
 use ensilo_test_disk::SimulatedDisk;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -93,6 +93,7 @@ fn fuzz(target: &str, bytes: &[u8]) {
         "block" => block(bytes),
         "entries" => entries(bytes),
         "manifest" => manifest(bytes),
+        "changes" => changes(bytes),
         "log_file" => log_file(bytes),
         "checkpoint_part" => checkpoint_part(bytes),
         other => panic!("{other} is no target"),
@@ -102,7 +103,7 @@ fn fuzz(target: &str, bytes: &[u8]) {
 #[test]
 fn sound_files_are_what_the_document_says() {
     let seeds = &*SEEDS;
-    for target in ["file_header", "block", "entries", "manifest", "log_file", "checkpoint_part"] {
+    for target in ["file_header", "block", "entries", "manifest", "changes", "log_file", "checkpoint_part"] {
         assert!(seeds.iter().filter(|seed| seed.0 == target).count() > 1, "{target}");
     }
     seeds.iter().for_each(|(target, bytes)| fuzz(target, bytes));
