@@ -32,4 +32,6 @@ pub enum Fault {
     RemoveEntriesOfOthers,
     /// What is added to a number is added to it as it was when the statement was made.
     EarlyAddition,
+    /// A table is truncated while others use it, and without a snapshot before.
+    TruncateUsedTables,
 }

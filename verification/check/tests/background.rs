@@ -1,5 +1,5 @@
-//! Jobs beside transactions on the same rows: index builds, checkpoints, backups, drops and the collection of garbage, every two of them at
-//! once, with delays at their named places.
+//! Jobs beside transactions on the same rows: index builds, checkpoints, backups, drops, truncations, changes of columns and the collection of
+//! garbage, every two of them at once, with delays at their named places.
 //!
 //! Afterwards the history is serializable, every index shows exactly its rows, backups agree with themselves, and an opening finds
 //! everything as it was. `ENSILO_STRESS_SECONDS=600 cargo test --profile quick -p ensilo-check --test background` runs longer than the
@@ -15,6 +15,8 @@ mod history;
 mod jobs;
 #[path = "background/rows.rs"]
 mod rows;
+#[path = "background/truncations.rs"]
+mod truncations;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -23,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use delays::{Delayed, DelayedLocking, RemovesEntriesOfOthers, SkipsEntryCheck};
+use delays::{Delayed, DelayedLocking, RemovesEntriesOfOthers, SkipsEntryCheck, TruncatesUsedTables};
 use ensilo::disk::Disk;
 use ensilo::ermia::{Ermia, Isolation};
 use ensilo::generic::Database;
@@ -226,4 +228,9 @@ fn a_row_that_takes_the_entry_of_another_with_it_is_found() {
 #[test]
 fn a_row_that_is_read_by_an_entry_which_it_has_left_is_found() {
     is_seen::<Ermia<SkipsEntryCheck>>([Job::Checkpoint, Job::Garbage]);
+}
+
+#[test]
+fn a_truncation_that_waits_for_nobody_is_found() {
+    is_seen::<Silo<TruncatesUsedTables>>([Job::Truncate, Job::Checkpoint]);
 }

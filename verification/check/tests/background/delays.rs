@@ -122,3 +122,16 @@ impl Variant for RemovesEntriesOfOthers {
         delay(place);
     }
 }
+
+/// As [`Delayed`], of Silo's engine; tables are truncated while others use them.
+#[derive(Debug)]
+pub(crate) struct TruncatesUsedTables;
+
+impl Variant for TruncatesUsedTables {
+    const RECORDS_HISTORY: bool = true;
+    const FAULT: Option<Fault> = Some(Fault::TruncateUsedTables);
+
+    fn reached(place: Failpoint) {
+        delay(place);
+    }
+}

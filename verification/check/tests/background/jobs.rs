@@ -29,11 +29,23 @@ pub(crate) enum Job {
     DropTable,
     /// Deleted rows leave the trees: rows are inserted and deleted, and snapshots pass.
     Garbage,
+    /// The table is truncated.
+    Truncate,
+    /// The columns of the table are changed.
+    ChangeColumns,
 }
 
 impl Job {
-    pub(crate) const ALL: [Job; 6] =
-        [Job::UniqueIndex, Job::Index, Job::Checkpoint, Job::Backup, Job::DropTable, Job::Garbage];
+    pub(crate) const ALL: [Job; 8] = [
+        Job::UniqueIndex,
+        Job::Index,
+        Job::Checkpoint,
+        Job::Backup,
+        Job::DropTable,
+        Job::Garbage,
+        Job::Truncate,
+        Job::ChangeColumns,
+    ];
 }
 
 /// What the jobs of a round work on.
@@ -74,6 +86,8 @@ impl<E: Engine> Round<'_, E> {
                 true
             }
             Job::Garbage => self.make_garbage(),
+            Job::Truncate => self.things.truncate(db, self.recorder, recording),
+            Job::ChangeColumns => self.things.change_columns(db),
         }
     }
 
@@ -87,13 +101,22 @@ impl<E: Engine> Round<'_, E> {
         recording.take(self.db);
         match built {
             Ok(()) => {}
-            Err(Error::DuplicateKey(_) | Error::UnknownTable(_) | Error::IndexExists(_)) => return false,
+            Err(
+                Error::DuplicateKey(_)
+                | Error::UnknownTable(_)
+                | Error::IndexExists(_)
+                | Error::TableChanged(_),
+            ) => return false,
             Err(error) => panic!("{error}"),
         }
         check_indexes(self.db);
-        match self.db.drop_index("thing", name) {
-            Ok(()) | Err(Error::UnknownTable(_) | Error::UnknownIndex(_)) => true,
-            Err(error) => panic!("{error}"),
+        loop {
+            match self.db.drop_index("thing", name) {
+                Ok(()) | Err(Error::UnknownTable(_) | Error::UnknownIndex(_)) => return true,
+                // It is truncated or changed meanwhile.
+                Err(Error::TableChanged(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 
@@ -115,6 +138,10 @@ impl<E: Engine> Round<'_, E> {
             let id = random() as u32 % IDS;
             match self.db.transact(|tx| things.delete(tx, id)) {
                 Ok(_) | Err(Error::UnknownTable(_)) => {}
+                Err(Error::TableChanged(_)) => {
+                    self.things.open_again(self.db);
+                    break;
+                }
                 Err(error) => panic!("{error}"),
             }
         }
@@ -137,8 +164,13 @@ pub(crate) fn check_indexes<E: Engine>(db: &Database<E>) {
             for checked in [now, then] {
                 match checked {
                     Ok(check) => assert!(check.is_whole(), "{}.{}: {check:?}", table.name, index.name),
-                    // Somebody has dropped it, or it is younger than the snapshot.
-                    Err(Error::UnknownTable(_) | Error::UnknownIndex(_) | Error::IndexNotReady(_)) => {}
+                    // Somebody has dropped or changed it, or it is younger than the snapshot.
+                    Err(
+                        Error::UnknownTable(_)
+                        | Error::UnknownIndex(_)
+                        | Error::IndexNotReady(_)
+                        | Error::TableChanged(_),
+                    ) => {}
                     Err(error) => panic!("{error}"),
                 }
             }

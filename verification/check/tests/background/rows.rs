@@ -1,15 +1,16 @@
 //! The rows that all threads fight for, and what those who only write do with them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use ensilo::generic::{Database, Table, WriteTransaction};
-use ensilo::{Columns, Engine, Error, Result, Row};
+use ensilo::{ColumnType, Columns, Engine, Error, Result, Row, SchemaChange};
 
 use super::delays::{one_in, random};
-use super::history::Recorder;
+use super::history::{Recorder, Recording};
+use super::truncations::{Stores, Truncation};
 
 /// So many ids: several transactions of a builder.
 pub(crate) const IDS: u32 = 320;
@@ -56,31 +57,108 @@ fn partner(id: u32) -> u32 {
     (id + IDS / 2) % IDS
 }
 
-/// The table, which somebody may drop and make again.
-pub(crate) struct Things<E: Engine>(RwLock<Table<Thing, E>>);
+/// The table, which somebody may drop and make again, truncate and change.
+pub(crate) struct Things<E: Engine> {
+    table: RwLock<Table<Thing, E>>,
+    /// Held by those who give the table other stores.
+    replacing: Mutex<()>,
+}
 
 impl<E: Engine> Things<E> {
     pub(crate) fn create(db: &Database<E>) -> Self {
-        Things(RwLock::new(create(db)))
+        Things { table: RwLock::new(create(db)), replacing: Mutex::new(()) }
     }
 
     pub(crate) fn get(&self) -> Table<Thing, E> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Drops the table and makes it again. Those who have a handle go on with it meanwhile.
     pub(crate) fn drop_and_create(&self, db: &Database<E>) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        db.drop_table("thing").unwrap();
+        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        while let Err(error) = db.drop_table("thing") {
+            // Its columns are being changed.
+            assert!(matches!(error, Error::TableChanged(_)), "{error}");
+        }
         *table = create(db);
+    }
+
+    /// Takes a handle to the table as it is now.
+    pub(crate) fn open_again(&self, db: &Database<E>) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        *table = db.open_table().unwrap();
+    }
+
+    /// Truncates the table, and inserts some rows. Returns false where an index is being built.
+    pub(crate) fn truncate(
+        &self,
+        db: &Database<E>,
+        recorder: &Recorder,
+        recording: &mut Recording<'_>,
+    ) -> bool {
+        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.stores(db, recording);
+        match db.truncate_table("thing") {
+            Ok(()) => {}
+            Err(Error::IndexNotReady(_) | Error::TableChanged(_)) => return false,
+            Err(error) => panic!("{error}"),
+        }
+        recording.take(db);
+        self.open_again(db);
+        recorder.note(Truncation { before, after: self.stores(db, recording) });
+        let rows: Vec<_> = (0..IDS).step_by(5).map(|id| thing(id, new_value(id))).collect();
+        let things = self.get();
+        check(db.transact(|tx| rows.iter().try_for_each(|row| things.upsert(tx, row))));
+        true
+    }
+
+    /// Returns which stores the table has, by what is recorded of a look at each.
+    fn stores(&self, db: &Database<E>, recording: &mut Recording<'_>) -> Stores {
+        loop {
+            recording.take(db);
+            let things = self.get();
+            let looked = db.transact(|tx| {
+                things.get(tx, IDS)?;
+                things.index::<u8>("by_kind")?.equal(KINDS as u8).count(tx)
+            });
+            match looked {
+                Ok(0) => {}
+                Err(Error::TableChanged(_)) => {
+                    self.open_again(db);
+                    continue;
+                }
+                other => panic!("{other:?} rows of no kind"),
+            }
+            recording.take(db);
+            let look = recording.taken().last().unwrap();
+            return Stores { rows: look.missing[0].table, entries: look.ranges[0].table };
+        }
+    }
+
+    /// Takes what the rows say out of them, and says something else in all. Returns false where an index is being built.
+    pub(crate) fn change_columns(&self, db: &Database<E>) -> bool {
+        let change = SchemaChange::new().drop_column("note").add("note", ColumnType::Text, "changed");
+        match db.change_table("thing", &change) {
+            Ok(()) => self.open_again(db),
+            Err(Error::IndexNotReady(_) | Error::TableChanged(_) | Error::UnknownTable(_)) => return false,
+            Err(error) => panic!("{error}"),
+        }
+        true
     }
 }
 
 fn create<E: Engine>(db: &Database<E>) -> Table<Thing, E> {
-    let things = db.create_table::<Thing>().unwrap();
+    let mut things = db.create_table::<Thing>().unwrap();
     let rows: Vec<_> = (0..IDS).step_by(2).map(|id| thing(id, new_value(id))).collect();
-    db.transact(|tx| things.insert_many(tx, &rows)).unwrap();
-    things
+    loop {
+        match db.transact(|tx| things.insert_many(tx, &rows)) {
+            Ok(_) => return things,
+            // Its columns were changed already.
+            Err(Error::TableChanged(_)) => things = db.open_table().unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Writes and reads until `stop`, and counts the steps.
@@ -92,8 +170,11 @@ pub(crate) fn churn<E: Engine>(
 ) {
     let mut recording = recorder.start(db);
     while !stop.load(Ordering::Relaxed) {
-        step(db, &things.get());
-        steps.fetch_add(1, Ordering::Relaxed);
+        let is_current = step(db, &things.get());
+        steps.fetch_add(u64::from(is_current), Ordering::Relaxed);
+        if !is_current {
+            things.open_again(db);
+        }
         if one_in(16) {
             read_snapshot(db, &things.get());
         }
@@ -105,7 +186,8 @@ pub(crate) fn churn<E: Engine>(
     }
 }
 
-fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
+/// Does something. Returns whether the handle is to the table as it is.
+fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) -> bool {
     let id = random() as u32 % IDS;
     let row = thing(id, new_value(id));
     let done: Result<()> = match random() % 18 {
@@ -144,7 +226,9 @@ fn step<E: Engine>(db: &Database<E>, things: &Table<Thing, E>) {
         15 => db.transact(|tx| change_by_cursor(tx, things, row.kind)),
         _ => db.transact(|tx| things.upsert(tx, &row)),
     };
+    let is_current = !matches!(done, Err(Error::TableChanged(_)));
     check(done);
+    is_current
 }
 
 /// A row that was found by an index has what was looked for.
@@ -207,7 +291,8 @@ fn check(done: Result<()>) {
             | Error::MissingRow(_)
             | Error::IndexNotReady(_)
             | Error::UnknownIndex(_)
-            | Error::UnknownTable(_),
+            | Error::UnknownTable(_)
+            | Error::TableChanged(_),
         ) => {}
         Err(error) => panic!("{error}"),
     }
