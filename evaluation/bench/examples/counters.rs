@@ -103,7 +103,7 @@ fn run(threads: u64, time: Duration, work: Work) -> Result<(f64, f64)> {
         (0..ACCOUNTS).try_for_each(|id| accounts.insert(tx, &Account { id, balance: 0 }).map(|_| ()))
     })?;
     let (is_over, barrier) = (AtomicBool::new(false), Barrier::new(threads as usize + 1));
-    let aborts_before = db.statistics().aborts_total();
+    let aborts_before = db.statistics()?.aborts_total();
     let (committed, elapsed) = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|seed| {
@@ -119,7 +119,7 @@ fn run(threads: u64, time: Duration, work: Work) -> Result<(f64, f64)> {
         let committed = committed.sum::<Result<i64>>();
         committed.map(|committed| (committed, begin.elapsed()))
     })?;
-    let undone = db.statistics().aborts_total() - aborts_before;
+    let undone = db.statistics()?.aborts_total() - aborts_before;
     let balances = db.read(|tx| accounts.scan().columns::<Balance>().rows(tx))?;
     let sum: i64 = balances.iter().map(|account| account.balance).sum();
     if sum != 0 && sum != committed {

@@ -65,7 +65,7 @@ impl<E: Engine> DynamicTable<E> {
                 "nothing can be added to column {}: it is no integer of up to 64 bits or decimal, or may be null, or is part of the primary key",
                 &*column.name
             );
-            return Err(Error::WrongType(WrongType::new(&*column.name, text)));
+            return Err(Error::WrongType(WrongType::new(&column.name, text)));
         }
         let bits = schema.number_bits(number, amount).map_err(|error| self.refused(error))?;
         Ok(addition_to(schema.slots()[number], column.column_type, bits, is_subtraction))

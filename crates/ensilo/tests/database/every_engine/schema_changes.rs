@@ -320,11 +320,11 @@ fn a_column_that_is_dropped_and_added_again_has_the_value_that_was_given() {
     let (db, _) = with_accounts(3);
     let before = db.schema("account").unwrap();
     let names = before.columns().iter().map(|column| column.name.clone());
-    let anew = SchemaChange::new().drop_column("note").add_nullable("note", ColumnType::Text, "anew");
+    let anew = SchemaChange::new().drop_column("visits").add("visits", ColumnType::U32, 7u32);
     db.change_table("account", &anew.order(names)).unwrap();
     assert_eq!(db.schema("account").unwrap(), before);
     let accounts: Table<Account> = db.open_table().unwrap();
-    let changed = Account { note: Some("anew".to_owned()), ..account(2) };
+    let changed = Account { visits: 7, ..account(2) };
     assert_eq!(db.transact(|tx| accounts.get(tx, 2)).unwrap(), Some(changed));
 }
 

@@ -96,7 +96,8 @@ fn what_is_missing_or_damaged_is_never_read_beside_a_writer_either() {
     let (part, written) = (file_like(&disk, "/part-"), file_like(&disk, ".open"));
     let part_bytes = disk.contents(&part).unwrap().len() as u64;
     let first_block = FILE_HEADER_BYTES as u64 + 100;
-    let harms: [(&str, &dyn Fn(&SimulatedDisk)); 5] = [
+    type Harm<'d> = &'d dyn Fn(&SimulatedDisk);
+    let harms: [(&str, Harm<'_>); 5] = [
         ("a part of the checkpoint is missing", &|disk| disk.delete(&part).unwrap()),
         ("a bit of the checkpoint is wrong", &|disk| disk.flip(&part, 8 * (part_bytes - 100)).unwrap()),
         ("a file of the log is missing", &|disk| disk.delete(&written).unwrap()),
