@@ -1,10 +1,10 @@
 //! How cost grows with the work: `ensilo figures growth`.
 //!
-//! Each [`Curve`](description) of `data/growth.json` lets one thing grow (records, sessions, tables, indexes, bytes of a row, the age of a
+//! Each curve of `data/growth.json` lets one thing grow (records, sessions, tables, indexes, bytes of a row, the age of a
 //! snapshot, instances) and says what is measured of it. The runs are processes `ensilo bench`, as those of the papers' figures are. What
 //! they measured lies in one table; from that alone come the plots, a [`Verdict`] for each curve, and a page in Markdown.
 //!
-//! No cost may grow faster than `n log n`, unless the description has a sentence that says why ([`fit`]).
+//! No cost may grow faster than `n log n`, unless the description has a sentence that says why.
 //!
 //! To add a curve, describe it in the file.
 
