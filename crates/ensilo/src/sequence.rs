@@ -165,7 +165,7 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
     }
 
     /// Sees to it that all numbers from now on come behind `number`, as after rows with numbers from elsewhere were inserted. Does nothing if
-    /// the sequence is there already. Which of the numbers behind it comes next depends on what was reserved: with an increment of ten, numbers that
+    /// the next number is behind it anyway. Which of the numbers behind it comes next depends on what was reserved: with an increment of ten, numbers that
     /// are not reserved yet go on from `number`, and need not be multiples of ten any more. One that begins anew at its end
     /// ([`SequenceOptions::cycle`](crate::SequenceOptions::cycle)) does so here as well.
     ///

@@ -159,6 +159,10 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         &self.shared.epochs
     }
 
+    fn draw_line(&self) {
+        self.shared.snapshot.draw_line(&self.shared.clock);
+    }
+
     fn session(self: &Arc<Self>) -> ErmiaSession<I> {
         let mut state = self.take_state();
         if let Some(log) = self.shared.log.get() {

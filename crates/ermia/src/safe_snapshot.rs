@@ -77,6 +77,15 @@ impl SafeSnapshot {
         stamp
     }
 
+    /// Draws a line as a snapshot does that nobody reads at: whoever takes a stamp from now on, and has written, has no successor that has committed
+    /// before.
+    pub(crate) fn draw_line(&self, clock: &Clock) {
+        let _taken = lock(&self.taken);
+        // Relaxed: [commit-order] as in `current`.
+        self.newest.store(PENDING, Ordering::Relaxed);
+        self.newest.store(clock.snapshot_stamp().get(), Ordering::Release);
+    }
+
     /// Returns the snapshot that others may begin to read at; one that is no longer current is forgotten.
     pub(crate) fn keep(&self, epochs: &Epochs, clock: &Clock) -> Option<Stamp> {
         let mut taken = lock(&self.taken);

@@ -132,17 +132,23 @@ impl DumpDescription {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let text =
             fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let read: DumpDescription = serde_json::from_str(&text)
-            .map_err(|error| format!("{} describes no dump: {error}", path.display()))?;
-        if !(PLAIN_VERSION..=VERSION).contains(&read.version) {
+        let no_dump = |error| format!("{} describes no dump: {error}", path.display());
+        // First, since another version may have other fields.
+        let DumpVersion { version } = serde_json::from_str(&text).map_err(no_dump)?;
+        if !(PLAIN_VERSION..=VERSION).contains(&version) {
             return Err(format!(
-                "{} has version {}, and this program reads versions {PLAIN_VERSION} to {VERSION}",
-                path.display(),
-                read.version
+                "{} has version {version}, and this program reads versions {PLAIN_VERSION} to {VERSION}",
+                path.display()
             ));
         }
-        Ok(read)
+        serde_json::from_str(&text).map_err(no_dump)
     }
+}
+
+/// What every version of the description has.
+#[derive(Deserialize)]
+struct DumpVersion {
+    version: u32,
 }
 
 impl TableDescription {

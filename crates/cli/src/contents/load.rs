@@ -35,8 +35,8 @@ rows before it are in; --skip-rows goes on behind them. With --atomic all rows o
 does, with all of them in memory until then; a transaction takes up to 1 GiB of log. When the command ends, what it says is in
 is on disk.
 
-Row ids stay as the column `rowid` has them, and are new where it is missing. Sequences, keys that tables give and row ids go on behind all
-that were given when the dump was made.
+Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create sequences, keys that tables give and row
+ids go on behind all that were given when the dump was made; of a file that is loaded into a table that is there, behind its rows.
 
 Examples:
   ensilo load bank account accounts.csv
@@ -130,11 +130,21 @@ fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> 
     // Before anything is made.
     tasks.iter().try_for_each(|task| InputFile::check(&task.file, task.rows.is_some()))?;
     let makes_tables = arguments.from.is_some() || tasks.iter().any(|task| task.schema.is_some());
-    let mut options = options_for(&arguments.directory, makes_tables)?;
-    if let Some(id) = plan.largest_row_id {
-        options = options.row_ids_behind(id);
+    let open = |largest_row_id: Option<RowId>| {
+        let mut options = options_for(&arguments.directory, makes_tables)?;
+        if let Some(id) = largest_row_id {
+            options = options.row_ids_behind(id);
+        }
+        open_shown(options, &arguments.directory).map_err(|error| error.to_string())
+    };
+    if plan.largest_row_id.is_some() && arguments.directory.join("MANIFEST").exists() {
+        // An opening that lets row ids go on elsewhere has changed the database.
+        let database: Database = open(None)?;
+        let refused = refuse(&database, &plan);
+        database.close().map_err(|error| error.to_string())?;
+        refused?;
     }
-    let database: Database = open_shown(options, &arguments.directory).map_err(|error| error.to_string())?;
+    let database: Database = open(plan.largest_row_id)?;
     let how = FileLoad { is_atomic: arguments.atomic, skip_rows: arguments.skip_rows };
     let loaded = load_all(&database, &plan, how, view);
     // What is in is stored when this returns.
@@ -212,17 +222,8 @@ fn options_for(directory: &Path, makes_tables: bool) -> Result<Options, String> 
 
 /// Loads files one after the other, and returns what is to be said of it.
 fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) -> Result<String, String> {
+    refuse(database, plan)?;
     let tasks = &plan.tasks;
-    // Before anything is made.
-    let existing = database.list_tables().map_err(|error| error.to_string())?;
-    if let Some(task) = tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table)) {
-        return Err(format!(
-            "a table named {} exists: drop it, or load into it without --create",
-            shown(&task.table)
-        ));
-    }
-    refuse_instance(database)?;
-    refuse_sequences(database, &plan.sequences)?;
     let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
     plan.sequences.iter().try_for_each(take)?;
     let (mut lines, mut all_rows) = (String::new(), 0);
@@ -238,6 +239,20 @@ fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) ->
         lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
     }
     Ok(lines)
+}
+
+/// Refuses a database that the plan is not for, before anything is made.
+fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
+    let existing = database.list_tables().map_err(|error| error.to_string())?;
+    if let Some(task) = plan.tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table))
+    {
+        return Err(format!(
+            "a table named {} exists: drop it, or load into it without --create",
+            shown(&task.table)
+        ));
+    }
+    refuse_instance(database)?;
+    refuse_sequences(database, &plan.sequences)
 }
 
 /// Refuses a database that has one of the sequences.

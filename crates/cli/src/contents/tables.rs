@@ -141,7 +141,12 @@ fn text_of(listed: &Listed) -> String {
         let mut line =
             format!("  {:width$}  {:<13}", column.name.escape_debug().to_string(), column.column_type);
         if let Some(place) = key.iter().position(|part| part.column == column.name) {
-            line += &format!(" key {}{}", place + 1, order_text(key[place].order));
+            line += &format!(
+                " key {}{}{}",
+                place + 1,
+                order_text(key[place].order),
+                nulls_text(key[place].nulls)
+            );
         }
         if column.nullable {
             line += " nullable";

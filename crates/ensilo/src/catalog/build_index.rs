@@ -54,7 +54,7 @@ impl<E: Engine> DatabaseShared<E> {
             .wait_for_older_transactions()
             .and_then(|()| {
                 self.introduce_index(table, &index);
-                self.wait_for_older_transactions()
+                self.wait_for_introduction()
             })
             .and_then(|()| {
                 E::reached(Failpoint::IndexIntroduced);
@@ -68,6 +68,14 @@ impl<E: Engine> DatabaseShared<E> {
             self.abandon_index(table, &index);
         }
         built.map_err(|error| self.explain(error))
+    }
+
+    /// Waits until writers keep an index. What rows had before in its columns it does not know, not even as deletions: a transaction that finds nothing
+    /// there may not come before one that has changed such a row without it.
+    pub(super) fn wait_for_introduction(&self) -> Result<()> {
+        self.wait_for_older_transactions()?;
+        self.engine.draw_line();
+        Ok(())
     }
 
     /// Adds the entries of all rows, while writers keep the index.

@@ -66,7 +66,7 @@ impl<E: Engine> DatabaseShared<E> {
     fn clear_and_fill(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         self.clear_index(table, index)?;
         self.introduce_index(table, index);
-        self.wait_for_older_transactions()?;
+        self.wait_for_introduction()?;
         E::reached(Failpoint::IndexIntroduced);
         self.fill_index(table, index)?;
         E::reached(Failpoint::IndexFilled);

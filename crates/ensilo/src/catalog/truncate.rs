@@ -17,6 +17,10 @@
 //! uses the new table: the table is emptied between all of the first and all of the second. Without step 4 a snapshot, or a transaction of an
 //! engine that reads as of its begin, could see the empty table and miss what was committed beside the old rows.
 //!
+//! In an engine whose serial order is not that of the commits, a transaction may come before one that it sees, and the new stores know nothing of
+//! deletions by which that would be found out. So a line is drawn ([`Engine::draw_line`]) once step 3 is over: whoever commits from then on comes before
+//! none that has used the old rows, and whoever uses the new ones has begun behind it.
+//!
 //! # Crash
 //! Before the transaction of step 5 is stored the table has its rows, and its files have them too (step 7). What is written to the new
 //! table commits in a later epoch than this transaction, so that it is lost with it. Afterwards the table is empty, and an opening drops
@@ -83,6 +87,7 @@ impl<E: Engine> DatabaseShared<E> {
         if !wait()? {
             return Ok(false);
         }
+        self.engine.draw_line();
         if E::SNAPSHOTS {
             self.engine.take_snapshot(Instant::now());
         }

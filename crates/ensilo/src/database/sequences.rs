@@ -94,7 +94,8 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// Where the number that was given last is before the new bounds, the sequence goes on with the first number; where it is past them, the
-    /// sequence is at its end. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
+    /// sequence is at its end; the number itself is kept, so that wider bounds go on behind it. What a restart has set stays, unless the increment is
+    /// another one, which counts from the number before it. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
     /// before, or as it is then. It is not undone with a transaction, and not made in one.
     ///
     /// # Errors

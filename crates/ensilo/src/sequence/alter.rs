@@ -18,9 +18,7 @@ use crate::{Error, Result};
 impl<E: Engine> DatabaseShared<E> {
     /// Lets a sequence go on by another definition.
     pub(crate) fn alter_sequence(&self, core: &SequenceCore, definition: &Definition) -> Result<()> {
-        self.rewrite_sequence(core, |_, position| {
-            Ok((definition.clone(), definition.reserved_after(position)))
-        })
+        self.rewrite_sequence(core, |_, position| Ok((definition.clone(), position)))
     }
 
     /// Lets a sequence go on with this number.

@@ -1,11 +1,12 @@
 //! Sequences that are carried from one database to another, as a dump and a load do.
 
-use ensilo_engine::{Engine, Store as _};
+use ensilo_engine::{Engine, Store};
 
 use super::definition::Definition;
 use super::rows::{ALL_NUMBERS, SequenceRow};
 use super::sequence_core::SequenceKey;
 use super::table_numbers::{name_of, number_range};
+use crate::catalog::table_core::TableCore;
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::shared::DatabaseShared;
@@ -73,7 +74,7 @@ impl CarriedSequence {
         let definition = Definition { start, increment, min, max, cycles, block_len };
         let reserved = match self.position {
             SequencePosition::Start => None,
-            SequencePosition::Behind(last) if (min..=max).contains(&last) => Some(last),
+            SequencePosition::Behind(last) if ALL_NUMBERS.contains(&last) => Some(last),
             SequencePosition::At(next) if (min..=max).contains(&next) => {
                 Some(definition.reserved_before(next))
             }
@@ -84,39 +85,47 @@ impl CarriedSequence {
     }
 }
 
+/// Returns the column of the table whose numbers this sequence gives.
+fn column_of<S: Store>(table: &TableCore<S>, row: &SequenceRow) -> Option<SequenceOf> {
+    let place = SequenceKey { table: row.table, name: row.name.as_str().into() }.place()?;
+    let column = &table.schema.columns()[table.schema.key_parts().get(place)?.column];
+    Some(SequenceOf::Table { table: table.name.to_string(), column: column.name.clone() })
+}
+
 impl<E: Engine> DatabaseShared<E> {
     /// Returns all sequences, those of programs first.
     pub(crate) fn carried_sequences(&self) -> Result<Vec<CarriedSequence>> {
         let Some(rows) = self.sequence_rows()? else { return Ok(Vec::new()) };
         let read = self.commit_apart(|tx| rows.scan().rows(tx));
         let rows = self.answer(read, Durability::Visible)?;
-        rows.iter().map(|row| self.carried(row)).collect()
+        rows.iter().filter_map(|row| self.carried(row).transpose()).collect()
     }
 
-    fn carried(&self, row: &SequenceRow) -> Result<CarriedSequence> {
-        let damaged = || Error::DamagedCatalog(Name::new(&*row.name));
+    /// Returns `None` for one of a table that is not there: programs from before sequences have dropped it.
+    fn carried(&self, row: &SequenceRow) -> Result<Option<CarriedSequence>> {
+        let name = || format!("sequence \"{}\" of store {}", row.name, row.table);
+        let damaged = || Error::DamagedCatalog(Name::new(name()));
         let definition = row.definition().ok_or_else(damaged)?;
         let position = match row.reserved {
             None => SequencePosition::Start,
-            Some(last) if (definition.min..=definition.max).contains(&last) => SequencePosition::Behind(last),
-            Some(before) => SequencePosition::At(before + i128::from(definition.increment)),
+            Some(last) => match last + i128::from(definition.increment) {
+                next if definition.is_before_bounds(last) && definition.behind(Some(last)) == Some(next) => {
+                    SequencePosition::At(next)
+                }
+                _ => SequencePosition::Behind(last),
+            },
         };
         let of = if row.table == 0 {
             SequenceOf::Program(row.name.clone())
         } else {
-            self.column_of(row).ok_or_else(damaged)?
+            let tables = self.catalog.tables_of_programs();
+            let Some(table) = tables.iter().find(|table| table.store.id().0 == row.table) else {
+                return Ok(None);
+            };
+            column_of(table, row).ok_or_else(damaged)?
         };
         let Definition { start, increment, min, max, cycles, block_len } = definition;
-        Ok(CarriedSequence { of, start, increment, min, max, cycles, block_len, position })
-    }
-
-    /// Returns the column whose numbers the sequence of a table gives.
-    fn column_of(&self, row: &SequenceRow) -> Option<SequenceOf> {
-        let tables = self.catalog.tables_of_programs();
-        let table = tables.into_iter().find(|table| table.store.id().0 == row.table)?;
-        let place = SequenceKey { table: row.table, name: row.name.as_str().into() }.place()?;
-        let column = &table.schema.columns()[table.schema.key_parts().get(place)?.column];
-        Some(SequenceOf::Table { table: table.name.to_string(), column: column.name.clone() })
+        Ok(Some(CarriedSequence { of, start, increment, min, max, cycles, block_len, position }))
     }
 
     /// Makes a sequence that there is not yet, and lets it go on where it was.

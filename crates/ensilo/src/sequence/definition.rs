@@ -36,20 +36,13 @@ impl Definition {
         differing.join(", ")
     }
 
-    /// Returns what is to be written down as reserved so that a sequence which has given numbers up to `position` goes on by this definition: with the
-    /// number behind it, with the first one where it has not come to the bounds yet, and not at all where it is past them.
-    pub(super) fn reserved_after(&self, position: Option<i128>) -> Option<i128> {
-        let position = position?;
-        let is_before = if self.increment > 0 { position < self.min } else { position > self.max };
-        (!is_before).then(|| self.bounded(position))
-    }
-
     /// Returns what is to be written down as reserved so that the sequence goes on with `next`.
     pub(super) fn reserved_before(&self, next: i128) -> i128 {
         next - i128::from(self.increment)
     }
 
-    /// Returns the number behind `last`, the first one if none was given yet; `None` at the end.
+    /// Returns the number behind `last`, the first one if none was given yet; `None` at the end. `last` may be out of bounds that were altered since:
+    /// before them the first number comes next, and past them none, or the next cycle.
     pub(super) fn behind(&self, last: Option<i128>) -> Option<i128> {
         let Some(last) = last else { return Some(self.start) };
         // Both are numbers of 64 bits.
@@ -57,7 +50,15 @@ impl Definition {
         if (self.min..=self.max).contains(&next) {
             return Some(next);
         }
+        if self.is_before_bounds(next) {
+            return Some(self.start);
+        }
         self.cycles.then_some(if self.increment > 0 { self.min } else { self.max })
+    }
+
+    /// Returns whether a number comes before all of the sequence's.
+    pub(super) fn is_before_bounds(&self, number: i128) -> bool {
+        if self.increment > 0 { number < self.min } else { number > self.max }
     }
 
     /// Returns a run of `count` numbers or, if there is room, a whole block, which begins with `next` if these fit before the end, and with
@@ -100,10 +101,5 @@ impl Definition {
             return 0;
         }
         u64::try_from((position - first) / i128::from(self.increment) + 1).unwrap_or(u64::MAX)
-    }
-
-    /// Returns the number of the sequence's bounds that is closest to `position`.
-    pub(super) fn bounded(&self, position: i128) -> i128 {
-        position.clamp(self.min, self.max)
     }
 }

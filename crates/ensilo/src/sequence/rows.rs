@@ -59,10 +59,9 @@ impl SequenceRow {
         is_sound.then_some(Definition { start, increment, min, max, cycles, block_len })
     }
 
-    /// Returns whether a sequence may be behind this number: one of its own, or the one before its first, from where it was to go on.
+    /// Returns whether a sequence may be behind this number: any number, as bounds may have been others before, or the one before it.
     fn can_go_on_behind(&self, reserved: i128) -> bool {
-        let bounds = self.min..=self.max;
         let next = reserved.checked_add(i128::from(self.increment));
-        bounds.contains(&reserved) || next.is_some_and(|next| bounds.contains(&next))
+        ALL_NUMBERS.contains(&reserved) || next.is_some_and(|next| ALL_NUMBERS.contains(&next))
     }
 }

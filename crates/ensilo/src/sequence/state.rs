@@ -59,9 +59,12 @@ impl State {
         if self.left.count >= count {
             return Ok(None);
         }
-        let next =
-            if self.left.count > 0 { Some(self.left.first) } else { self.definition.behind(self.reserved) };
-        next.and_then(|next| self.definition.run_from(next, count)).map(Some).ok_or(Exhausted)
+        self.next().and_then(|next| self.definition.run_from(next, count)).map(Some).ok_or(Exhausted)
+    }
+
+    /// Returns the number that comes next, if any is left.
+    fn next(&self) -> Option<i128> {
+        if self.left.count > 0 { Some(self.left.first) } else { self.definition.behind(self.reserved) }
     }
 
     /// Notes that a run was reserved in this epoch.
@@ -88,9 +91,8 @@ impl State {
     /// written down, and [`State::jump`] follows.
     pub(super) fn pass_over(&mut self, position: i128) -> bool {
         let is_behind = |at: Option<i128>| at.is_some_and(|at| !self.definition.is_behind(position, at));
-        if is_behind(self.position)
-            || self.position.is_none() && self.definition.is_behind(self.definition.start, position)
-        {
+        let is_next_behind = self.next().is_some_and(|next| self.definition.is_behind(next, position));
+        if is_behind(self.position) || is_next_behind {
             return true;
         }
         if self.left.count == 0 || !is_behind(self.reserved) {

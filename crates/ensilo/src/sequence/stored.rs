@@ -162,9 +162,8 @@ impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn pass_over_numbers(&self, core: &SequenceCore, number: i128) -> Result<Epoch> {
         let mut state = core.lock()?;
         if !state.pass_over(number) {
-            let position = state.definition.bounded(number);
-            let epoch = self.write_reserved(core, Some(position))?;
-            state.jump(position, epoch);
+            let epoch = self.write_reserved(core, Some(number))?;
+            state.jump(number, epoch);
         }
         Ok(state.reserved_in())
     }

@@ -1,13 +1,15 @@
 //! What is of ERMIA's engine alone: its level without the safety net, and what it cannot do.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
-use ensilo::Error;
 use ensilo::ermia::{Ermia, Isolation, SnapshotIsolation};
+use ensilo::generic::Session;
 use ensilo::variants::Failpoint;
+use ensilo::{Error, Result, Row};
 
 use super::every_engine::unique_builds::the_old_row_changes_between_read_and_entry;
-use super::opened::with_accounts;
+use super::opened::{Table, with_accounts};
 use crate::account;
 use crate::failpoints;
 
@@ -36,6 +38,96 @@ fn a_transaction_cannot_be_prepared_and_stays_open() {
     assert!(accounts.get(&mut session, 0).unwrap().is_some());
     assert!(matches!(session.prepare(), Err(Error::NoTwoPhaseCommit)));
     session.commit().unwrap();
+}
+
+/// What is truncated.
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "thing")]
+struct Thing {
+    #[row(key)]
+    id: u32,
+}
+
+/// What stays.
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "other")]
+struct Other {
+    #[row(key)]
+    id: u32,
+    value: u64,
+}
+
+const OTHERS: [u32; 3] = [1, 2, 3];
+
+fn read(others: &Table<Other>, tx: &mut Session<Ermia>, id: u32) -> Result<u64> {
+    Ok(others.get(tx, id)?.map_or(0, |other| other.value))
+}
+
+fn set(others: &Table<Other>, tx: &mut Session<Ermia>, id: u32) -> Result<()> {
+    others.update(tx, id, |other: &mut Other| other.value = 1)
+}
+
+/// A transaction `used` has used the table before it is truncated, and `last` sees the empty one. By what they have read of other rows, `last` comes
+/// before `beside`, and that before `used`; where `last` begins behind the truncation one more comes in between. Returns whether all have
+/// committed: then they belong to no serial order. How far the truncation is by each statement is a matter of time; no time makes that right.
+fn goes_round_a_truncation(is_last_behind: bool) -> Result<bool> {
+    let db = super::opened::quick();
+    let things = db.create_table::<Thing>()?;
+    let others = db.create_table::<Other>()?;
+    db.transact(|tx| things.insert(tx, &Thing { id: 1 }))?;
+    db.transact(|tx| others.insert_many(tx, &OTHERS.map(|id| Other { id, value: 0 })))?;
+    let pause = || thread::sleep(Duration::from_millis(60));
+    let first = db.begin()?;
+    thread::scope(|scope| {
+        let truncation = scope.spawn(|| db.truncate_table("thing"));
+        pause();
+        let mut used = db.begin()?;
+        assert!(things.get(&mut used, 1)?.is_some());
+        drop(first);
+        while !matches!(db.transact(|tx| things.get(tx, 1)), Err(Error::TableChanged(_))) {
+            thread::yield_now();
+        }
+        pause();
+        let mut beside = db.begin()?;
+        let mut is_cycle = read(&others, &mut beside, OTHERS[0])? == 0;
+        set(&others, &mut used, OTHERS[0])?;
+        used.commit()?;
+        pause();
+        let mut last = db.begin()?;
+        is_cycle &= read(&others, &mut last, OTHERS[1])? == 0;
+        set(&others, &mut beside, OTHERS[1])?;
+        beside.commit()?;
+        let begin = Instant::now();
+        while !truncation.is_finished() {
+            if begin.elapsed() > Duration::from_secs(3) {
+                // The last one has begun so early that the truncation waits for it.
+                return Ok(false);
+            }
+            thread::yield_now();
+        }
+        let things = db.open_table::<Thing>()?;
+        if is_last_behind {
+            let mut between = last;
+            last = db.begin()?;
+            is_cycle &= read(&others, &mut last, OTHERS[2])? == 0;
+            set(&others, &mut between, OTHERS[2])?;
+            between.commit()?;
+        }
+        is_cycle &= things.get(&mut last, 1)?.is_none();
+        last.commit()?;
+        Ok(is_cycle)
+    })
+}
+
+#[test]
+fn nobody_who_sees_a_truncated_table_comes_before_who_has_used_it() {
+    for is_last_behind in [false, true] {
+        match goes_round_a_truncation(is_last_behind) {
+            Ok(is_cycle) => assert!(!is_cycle, "is last behind the truncation: {is_last_behind}"),
+            Err(Error::Aborted(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Over Silo's engine there is room for as many as memory holds.

@@ -51,6 +51,8 @@ impl<const N: usize> GivenAs<&[u8; N]> for Vec<u8> {}
 impl GivenAs<&Vec<u8>> for Vec<u8> {}
 impl GivenAs<Reverse<&str>> for Reverse<String> {}
 impl<const N: usize> GivenAs<Reverse<&str>> for Reverse<Text<N>> {}
+impl GivenAs<Reverse<&String>> for Reverse<String> {}
+impl<const N: usize> GivenAs<Reverse<&String>> for Reverse<Text<N>> {}
 impl GivenAs<Reverse<&[u8]>> for Reverse<Vec<u8>> {}
 
 macro_rules! tuple {

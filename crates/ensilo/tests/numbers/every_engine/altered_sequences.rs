@@ -54,6 +54,39 @@ fn a_sequence_that_is_outside_of_its_new_bounds_is_at_their_begin_or_end() {
 }
 
 #[test]
+fn numbers_that_were_given_do_not_come_again_when_bounds_are_altered_there_and_back() {
+    let db = in_memory();
+    let numbers: Sequence<u64> = db.sequence("order").unwrap();
+    assert_eq!((1..=5).map(|_| next(&db, &numbers)).last(), Some(5));
+    for narrow in [SequenceOptions::new().max(3), SequenceOptions::new().min(10)] {
+        db.alter_sequence::<u64>("order", narrow).unwrap();
+        db.alter_sequence::<u64>("order", SequenceOptions::new()).unwrap();
+        assert_eq!(numbers.last_given(), Some(5));
+    }
+    assert_eq!(next(&db, &numbers), 6);
+    db.restart_sequence("order", 1000u64).unwrap();
+    assert_eq!(next(&db, &numbers), 1000);
+    db.alter_sequence::<u8>("order", SequenceOptions::new()).unwrap();
+    assert!(matches!(db.transact(|tx| numbers.next(tx)), Err(Error::SequenceExhausted(_))));
+    db.alter_sequence::<u64>("order", SequenceOptions::new()).unwrap();
+    assert_eq!(next(&db, &numbers), 1001);
+}
+
+#[test]
+fn what_is_to_come_is_not_left_out_by_passing_over_what_is_before_it() {
+    let db = in_memory();
+    let options = || SequenceOptions::new().increment(10).start(21);
+    let numbers: Sequence<u64> = db.sequence_with("order", options()).unwrap();
+    db.restart_sequence("order", 5u64).unwrap();
+    db.transact(|tx| numbers.advance_past(tx, 0)).unwrap();
+    db.alter_sequence::<u64>("order", options().block_len(7)).unwrap();
+    assert_eq!(next(&db, &numbers), 5);
+    db.restart_sequence("order", 10u64).unwrap();
+    db.transact(|tx| numbers.advance_past(tx, 9)).unwrap();
+    assert_eq!((next(&db, &numbers), next(&db, &numbers)), (10, 20));
+}
+
+#[test]
 fn a_narrower_handle_gives_what_its_type_has() {
     let db = in_memory();
     let narrow: Sequence<u8> = db.sequence("order").unwrap();
