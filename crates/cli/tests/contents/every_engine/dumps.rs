@@ -336,9 +336,8 @@ fn numbers_that_no_table_can_give_are_refused() {
             "no integer",
         ),
         ("\"max\": 65535", "\"max\": 65536", "not numbers of the column"),
-        ("\"last\": 6", "\"last\": 0", "contradict"),
         ("\"last\": 6", "\"last\": 6, \"next\": 7", "both `last` and `next`"),
-        ("\"block_len\": 3", "\"block_len\": 0", "contradict"),
+        ("\"block_len\": 32", "\"block_len\": 0", "contradict"),
     ]
     .into_iter()
     .enumerate()
