@@ -63,12 +63,7 @@ impl Disk for RealDisk {
 
     fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = open_to_read(path)?;
-        match file.try_lock_shared() {
-            // Whoever removes it has it locked while it gives the place back.
-            Err(fs::TryLockError::WouldBlock) => return Err(io::ErrorKind::NotFound.into()),
-            // Not every file system has locks; then nothing is kept.
-            Ok(()) | Err(fs::TryLockError::Error(_)) => {}
-        }
+        keep(&file)?;
         let direct = Direct::open(path, Access::Read);
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
     }
@@ -158,12 +153,12 @@ impl Disk for RealDisk {
         Ok(Box::new(RealLock { file, directory }))
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn lock_holder(&self, path: &Path) -> Option<LockHeld> {
-        let process = process_in(path)?;
-        let inode = fs::metadata(path).ok()?.ino();
-        // The file names its last holder, also when that has ended.
+        let metadata = fs::metadata(path).ok()?;
         let locks = fs::read_to_string("/proc/locks").ok()?;
-        locks.lines().any(|line| is_whole_lock(line, process, inode)).then(|| LockHeld::by(Some(process)))
+        // The file names its last holder, also when that has ended.
+        whole_lock(&locks, place_of(&metadata), process_in(path)).map(LockHeld::by)
     }
 }
 
@@ -177,12 +172,25 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
+/// Keeps a file from being [cut](free) after it was removed, as long as it is open.
+fn keep(file: &fs::File) -> io::Result<()> {
+    match file.try_lock_shared() {
+        // Whoever removes it has it locked while it gives the place back.
+        Err(fs::TryLockError::WouldBlock) if file.metadata()?.nlink() == 0 => {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        // A lock of somebody else's keeps the place as well, and without any locks no file is cut.
+        Err(fs::TryLockError::WouldBlock | fs::TryLockError::Error(_)) | Ok(()) => Ok(()),
+    }
+}
+
 /// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its
 /// journal, and trims the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
-/// name, or if somebody [keeps](Disk::open_kept) it: then its place comes back when that one closes it.
+/// name, or if somebody [keeps](Disk::open_kept) it, or may for all that the file system says of locks: then its place comes back at once,
+/// when the last one closes it.
 fn free(file: &fs::File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    if metadata.nlink() > 0 || matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)) {
+    if metadata.nlink() > 0 || file.try_lock().is_err() {
         return Ok(());
     }
     let mut len_bytes = metadata.len();
@@ -450,16 +458,22 @@ fn process_in(path: &Path) -> Option<u32> {
     holder.trim().parse().ok()
 }
 
-/// Returns whether a line of `/proc/locks` says that a process has all of the lock of a file:
-/// `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`.
-fn is_whole_lock(line: &str, process: u32, inode: u64) -> bool {
-    let mut words = line.split_whitespace().skip(1);
-    let kind = [words.next(), words.next(), words.next()];
-    let holder = words.next().and_then(|word| word.parse().ok());
-    let place = words.next().and_then(|place| place.rsplit(':').next()?.parse().ok());
-    kind == [Some("FLOCK"), Some("ADVISORY"), Some("WRITE")]
-        && holder == Some(process)
-        && place == Some(inode)
+/// Returns the process that has all of the lock of a file, by what `/proc/locks` says, if one has it; the number is missing where the holder
+/// lives among processes that are not seen here. A line is `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`.
+///
+/// Not every file system shows its files on the device that its locks are on: on another one it is the lock of the process that the file
+/// names.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn whole_lock(locks: &str, place: Place, named: Option<u32>) -> Option<Option<u32>> {
+    let device = format!("{:02x}:{:02x}", rustix::fs::major(place.device), rustix::fs::minor(place.device));
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", "ADVISORY", "WRITE", holder, found, ..] = words[..] else { return None };
+        let holder = holder.parse().ok().filter(|&process: &u32| process > 0);
+        let (on, inode) = found.rsplit_once(':')?;
+        let is_here = on == device || holder.is_some() && holder == named;
+        (is_here && inode.parse() == Ok(place.inode)).then_some(holder)
+    })
 }
 
 /// Reserves the space and makes the file that long.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{FREED_AT_ONCE_BYTES, RealDisk, RealLock, write_zeros};
+use super::{FREED_AT_ONCE_BYTES, RealDisk, RealLock, keep, open_to_read, write_zeros};
 use crate::appender::Appender;
 use crate::disk::{Disk, LockHeld};
 use crate::page_buffer::{PAGE_BYTES, PageBuffer};
@@ -238,10 +238,45 @@ fn a_file_that_is_being_removed_is_not_there_for_those_that_would_keep_it() {
     let dir = TemporaryDirectory::new();
     fs::write(dir.join("a"), "bytes").unwrap();
     let removing = fs::File::open(dir.join("a")).unwrap();
+    let opened = open_to_read(&dir.join("a")).unwrap();
+    fs::remove_file(dir.join("a")).unwrap();
     removing.lock().unwrap();
-    assert_eq!(RealDisk.open_kept(&dir.join("a")).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(keep(&opened).unwrap_err().kind(), ErrorKind::NotFound);
     drop(removing);
-    RealDisk.open_kept(&dir.join("a")).unwrap();
+    keep(&opened).unwrap();
+}
+
+#[test]
+fn a_lock_of_somebody_else_s_hides_no_file() {
+    let dir = TemporaryDirectory::new();
+    fs::write(dir.join("a"), "bytes").unwrap();
+    let locked = fs::File::open(dir.join("a")).unwrap();
+    locked.lock().unwrap();
+    let mut bytes = [0; 5];
+    RealDisk.open_kept(&dir.join("a")).unwrap().read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"bytes");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_holder_of_a_lock_is_found_by_its_place() {
+    let locks = "1: POSIX  ADVISORY  WRITE 7 08:01:99 0 EOF\n\
+                 2: FLOCK  ADVISORY  READ 8 08:01:99 0 EOF\n\
+                 3: FLOCK  ADVISORY  WRITE 9 08:02:99 0 EOF\n\
+                 3: -> FLOCK  ADVISORY  WRITE 6 08:01:99 0 EOF\n\
+                 4: FLOCK  ADVISORY  WRITE 10 103:0b:99 0 EOF\n\
+                 5: FLOCK  ADVISORY  WRITE 0 08:03:99 0 EOF\n";
+    let holder = |major, minor, inode, named| {
+        let place = crate::Place::of_inode(inode).on_device(rustix::fs::makedev(major, minor));
+        super::whole_lock(locks, place, named)
+    };
+    assert_eq!(holder(8, 1, 99, None), None, "a share, another kind of lock, and one that is waited for");
+    assert_eq!(holder(8, 2, 99, Some(4)), Some(Some(9)), "whoever the file names");
+    assert_eq!(holder(0x103, 11, 99, None), Some(Some(10)));
+    assert_eq!(holder(8, 3, 99, None), Some(None), "a process that is not seen here");
+    assert_eq!(holder(0, 40, 99, Some(9)), Some(Some(9)), "the file system shows another device");
+    assert_eq!(holder(0, 40, 99, Some(4)), None);
+    assert_eq!(holder(8, 2, 98, Some(9)), None);
 }
 
 #[test]
