@@ -10,8 +10,11 @@
 //! # Invariants
 //! - `B1` Whether something is damaged is said of files that do not change: behind the cut all is taken for not written.
 //! - `B2` All that was acknowledged as stored before the manifest was read is found: it lay in files that have been in the list then.
-//! - `B3` What fails while files come and go says nothing. It is an error if it comes twice, and neither the manifest nor the lists have
-//!   changed since they were read. Otherwise all begins anew, [`ATTEMPTS_MAX`] times at most.
+//! - `B3` What fails while files come and go says nothing. It is an error if the same is wrong with the same file twice, and neither the
+//!   manifest nor the lists have changed since they were read. Otherwise all begins anew, [`ATTEMPTS_MAX`] times at most; what is wrong
+//!   the last time is an error, too, if nothing has changed then.
+//! - `B4` What is found without cuts, because something behind them is lost or cannot be read, is one point only if the logs do not grow:
+//!   if two surveys in a row show the same ends.
 //!
 //! # Crash
 //! The end of a log may have been written and not synced. It counts here, as for the process that writes it and for the next opening
@@ -20,7 +23,8 @@
 mod captured_disk;
 mod tails;
 
-use std::path::Path;
+use std::mem::{self, Discriminant};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -29,6 +33,7 @@ use ensilo_disk::{Disk, LockHeld};
 use ensilo_epoch::Epoch;
 
 use self::captured_disk::CapturedDisk;
+use super::corruption::CorruptionKind;
 use super::directory::manifest_of;
 use super::directory_locks::{DirectoryLocks, LockedDirectory};
 use super::error::OpenError;
@@ -36,40 +41,41 @@ use super::file_names::LOCK;
 use super::inspect::{Found, ReadOnlyFiles, sound_survey};
 use super::log_file::list_log_files;
 use super::named_files::NamedFiles;
+use super::scan::LogFileScan;
+use super::survey::Survey;
 use crate::format::{LogFileName, Manifest};
 
 /// How often the files are looked at before it is given up.
 const ATTEMPTS_MAX: u32 = 20;
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Looks at the database in `dir`, to read it, whether or not another process has it open to write, and without keeping any from that.
-/// Changes nothing. The files that were found can be read for as long as this lives, or what was opened of them; their place on the disk
-/// stays taken meanwhile.
+/// Looks at the database in `dir`, to read it, whether or not another process of the same machine has it open to write, and without keeping
+/// any from that. Changes nothing. The files that were found can be read for as long as this lives, or what was opened of them; their place
+/// on the disk stays taken meanwhile.
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, or it is damaged; [`OpenError::Changing`] when its files changed faster than they could be
 /// opened.
 pub fn inspect_beside(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, OpenError> {
-    let mut before: Option<String> = None;
-    for attempt in 0..ATTEMPTS_MAX {
-        let manifest = manifest_of(&**disk, dir)?;
-        let names = names_of(&**disk, dir, &manifest);
-        let error = match look_once(disk, dir, &manifest, Cutting::AtDurableEpoch) {
+    let mut before: Option<Symptom> = None;
+    let mut attempt = 1;
+    loop {
+        let Failed { error, has_changed } = match look(disk, dir) {
             Ok(found) => return Ok(found),
-            Err(error) => error,
+            Err(failed) => failed,
         };
-        let text = error.to_string();
-        if before.as_ref() == Some(&text) && !has_changed(&**disk, dir, &manifest, &names) {
+        let symptom = Symptom::of(&error);
+        let is_last = attempt >= ATTEMPTS_MAX;
+        if !has_changed && (is_last || before.as_ref() == Some(&symptom)) {
             return Err(error);
         }
-        before = Some(text);
-        thread::sleep(PAUSE_MAX.min(Duration::from_millis(1 << attempt.min(6))));
+        if is_last {
+            return Err(changing(dir, attempt, error));
+        }
+        before = Some(symptom);
+        thread::sleep(PAUSE_MAX.min(Duration::from_millis(1 << (attempt - 1).min(6))));
+        attempt += 1;
     }
-    Err(OpenError::Changing {
-        directory: dir.to_path_buf(),
-        attempts: ATTEMPTS_MAX,
-        last: before.unwrap_or_default(),
-    })
 }
 
 /// Returns which process has the database in `dir` open to write, as far as that can be found out without a lock. It is for
@@ -86,6 +92,51 @@ impl ReadOnlyFiles {
         let directory = self.found().directory();
         self.found().manifest().is_some_and(|found| is_replaced(&*directory.disk, &directory.dir, found))
     }
+}
+
+/// Why an attempt has found nothing that can be read.
+struct Failed {
+    error: OpenError,
+    /// Whether files came or went meanwhile, or grew where they must not.
+    has_changed: bool,
+}
+
+/// What is wrong, without the epochs and offsets that grow while others write.
+#[derive(Debug, PartialEq, Eq)]
+enum Symptom {
+    Corrupt(PathBuf, Discriminant<CorruptionKind>),
+    Other(String),
+}
+
+impl Symptom {
+    fn of(error: &OpenError) -> Symptom {
+        match error.corruption() {
+            Some(corruption) => {
+                Symptom::Corrupt(corruption.file.clone(), mem::discriminant(&corruption.kind))
+            }
+            None => Symptom::Other(error.to_string()),
+        }
+    }
+}
+
+fn look(disk: &Arc<dyn Disk>, dir: &Path) -> Result<ReadOnlyFiles, Failed> {
+    // A manifest that cannot be read cannot be compared either: the second time counts.
+    let manifest = manifest_of(&**disk, dir).map_err(|error| Failed { error, has_changed: false })?;
+    let names = names_of(&**disk, dir, &manifest);
+    look_once(disk, dir, &manifest, Cutting::AtDurableEpoch).map_err(|error| {
+        let has_grown = matches!(error, OpenError::Changing { .. });
+        let has_changed = has_grown || has_changed(&**disk, dir, &manifest, &names);
+        Failed { error, has_changed }
+    })
+}
+
+/// Returns that the files have changed during so many attempts, the last of which ended like this.
+fn changing(dir: &Path, attempts: u32, last: OpenError) -> OpenError {
+    let last = match last {
+        OpenError::Changing { last, .. } => last,
+        error => error.to_string(),
+    };
+    OpenError::Changing { directory: dir.to_path_buf(), attempts, last }
 }
 
 /// Where log files are cut that are being written.
@@ -111,17 +162,35 @@ pub(super) fn look_once(
         #[cfg(test)]
         Cutting::Nowhere => Ok(None),
     };
-    match cuts {
-        Ok(Some(cuts)) => captured.cut(&cuts),
+    let is_cut = match cuts {
+        Ok(Some(cuts)) => {
+            captured.cut(&cuts);
+            true
+        }
         // Something is damaged, and the survey says what it means.
-        Ok(None) => {}
-        Err(error) if error.is_unreadable() => {}
+        Ok(None) => false,
+        Err(error) if error.is_unreadable() => false,
         Err(error) => return Err(error),
-    }
+    };
     let survey = sound_survey(&captured, dir, manifest)?;
+    if !is_cut && !has_same_ends(&survey, &sound_survey(&captured, dir, manifest)?) {
+        let last =
+            "log files of which something cannot be read, or is lost, were written meanwhile".to_owned();
+        return Err(OpenError::Changing { directory: dir.to_path_buf(), attempts: 1, last });
+    }
     let locks = DirectoryLocks::none();
     let directory = LockedDirectory { disk: Arc::new(captured), dir: dir.to_path_buf(), locks };
     Ok(ReadOnlyFiles::new(Found::new(directory, Some((manifest.clone(), survey)))))
+}
+
+/// Returns whether two surveys have found the same in all log files that they have looked into.
+fn has_same_ends(left: &Survey, right: &Survey) -> bool {
+    scans_of(left).eq(scans_of(right))
+}
+
+fn scans_of(survey: &Survey) -> impl Iterator<Item = (&Path, Option<&LogFileScan>)> {
+    let files = survey.chains.iter().flat_map(|chain| chain.files.iter().chain(&chain.unreached));
+    files.map(|file| (file.path.as_path(), file.scan.as_ref()))
 }
 
 /// The log files by directory; `None` for a directory that could not be listed.

@@ -135,9 +135,9 @@ pub(super) fn check_new(disk: &dyn Disk, dir: &Path) -> Result<(), OpenError> {
     }
     for entry in entries {
         match entry.name.as_str() {
-            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | CHANGES | CHANGES_NEW | STATISTICS | "lost+found" => {
-                continue;
-            }
+            LOCK | OWNER | OWNER_NEW | MANIFEST_NEW | CHANGES | CHANGES_NEW | "lost+found" => continue,
+            // A socket, which a process left. A file or a directory of that name is somebody's own.
+            STATISTICS if !entry.is_file && !entry.is_dir => continue,
             name if name.starts_with('.') => continue,
             name if name.starts_with("checkpoint-") => return Err(manifest_is_lost(disk, dir)),
             _ => {}

@@ -63,7 +63,8 @@ impl CapturedDisk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             listed => listed.map_err(OpenError::io("list", directory))?,
         };
-        for name in listed.iter().filter_map(|entry| LogFileName::parse(&entry.name)) {
+        let files = listed.iter().filter(|entry| entry.is_file);
+        for name in files.filter_map(|entry| LogFileName::parse(&entry.name)) {
             if !manifest.is_done_with(&name) {
                 let is_written = name.generation == manifest.generation && !name.is_sealed();
                 let shown = if is_written { Shown::Changing } else { Shown::Whole };

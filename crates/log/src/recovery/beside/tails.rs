@@ -7,7 +7,8 @@
 //!    there before: if the walk does not come as far, something is lost. `D` is the last epoch before the least mark, as ever.
 //! 3. *Cut*: each log ends before the first block that knows of a later durable epoch than `D`. The first block with a mark beyond `D`
 //!    does not: its logger had no such mark before, and no epoch is durable before all loggers have its mark. So the files so cut reach
-//!    `D`, and none says that more was stored.
+//!    `D`, and none says that more was stored. A file that was found too short for a header, as a crash leaves one that was just being made,
+//!    stays as short: whether that is damage, the survey says.
 //!
 //! Files that had the name of a sealed one when they were listed are whole; what they know of was stored before the walks.
 
@@ -30,7 +31,7 @@ pub(super) struct Cut {
     pub(super) path: PathBuf,
     /// From here on there are zeros.
     pub(super) visible_bytes: u64,
-    /// Up to here: as long as the file says that it was made.
+    /// Up to here: as long as the file says that it was made, or was found if it says nothing.
     pub(super) len_bytes: u64,
 }
 
@@ -122,7 +123,8 @@ impl LoggerWalk {
             let counted = walked.known.iter().take_while(|&&(known, _)| !is_behind && known <= durable_epoch);
             let visible_bytes = counted.last().map_or(FILE_HEADER_BYTES as u64, |&(_, end)| end);
             is_behind |= visible_bytes < walked.end;
-            Cut { path: walked.file.path.clone(), visible_bytes, len_bytes: walked.len_bytes() }
+            let len_bytes = walked.len_bytes();
+            Cut { path: walked.file.path.clone(), visible_bytes: visible_bytes.min(len_bytes), len_bytes }
         };
         written.map(cut).collect()
     }
@@ -166,9 +168,12 @@ impl Walked {
         Ok(now.map_err(OpenError::io("read", path))? < reserved_bytes)
     }
 
-    /// Returns how long the file was made.
+    /// Returns how long the file was made; of one that has not even a header, how long it was found.
     fn len_bytes(&self) -> u64 {
         let found = self.file.scan.as_ref().map_or(self.file.bytes, |scan| scan.bytes);
+        if found < FILE_HEADER_BYTES as u64 && self.known.is_empty() {
+            return found;
+        }
         found.max(self.reserved_bytes).max(self.end)
     }
 }

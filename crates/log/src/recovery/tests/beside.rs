@@ -12,6 +12,7 @@ use ensilo_test_disk::{SimulatedDisk, forward_disk};
 use super::history::{Random, Run};
 use super::model::AnyOrder;
 use super::writer::{DIR, rows_up_to};
+use crate::format::LogFileName;
 use crate::recovery::beside::{Cutting, look_once};
 use crate::recovery::{OpenError, Progress, ReadOnlyFiles, inspect_beside, inspect_read_only};
 
@@ -204,12 +205,15 @@ fn damage_is_the_same_error_as_where_nobody_writes() {
         run.rotate(0);
     }
     run.round();
+    run.log.make_ahead(1);
     drop(run);
     let (mut looks, mut errors) = (0, 0);
     for (path, len_bytes) in disk.files().into_iter().filter(|&(_, len_bytes)| len_bytes > 0) {
-        let harms: [&dyn Fn(&SimulatedDisk); 4] = [
+        let harms: [&dyn Fn(&SimulatedDisk); 6] = [
             &|_| {},
             &|disk| disk.delete(&path).unwrap(),
+            &|disk| disk.truncate(&path, 0).unwrap(),
+            &|disk| disk.truncate(&path, len_bytes.min(100)).unwrap(),
             &|disk| disk.truncate(&path, len_bytes.min(4196)).unwrap(),
             &|disk| disk.flip(&path, 8 * (len_bytes / 2).min(4196)).unwrap(),
         ];
@@ -233,6 +237,35 @@ fn damage_is_the_same_error_as_where_nobody_writes() {
         }
     }
     assert!(looks > 30 && errors > 15 && errors < looks, "{errors} of {looks}");
+}
+
+#[test]
+fn damage_that_others_write_behind_is_an_error_that_names_it() {
+    for seed in 0..20 {
+        let disk = busy(seed, u64::MAX);
+        let mut state = disk.writer.lock();
+        state.only_appends = true;
+        state.run.log.file_bytes = 1 << 20;
+        state.run.rotate(0);
+        state.run.round();
+        // What was made ahead of its end is gone from a file, and its writer goes on: up to which epoch it can be read changes all the time.
+        let is_written =
+            |path: &Path| LogFileName::of(path).is_some_and(|name| !name.is_sealed() && name.logger == 0);
+        let (cut, _) = disk.disk.files().into_iter().find(|(path, _)| is_written(path)).unwrap();
+        disk.disk.truncate(&cut, state.run.log.loggers[0].offset).unwrap();
+        drop(state);
+        let error = open_beside(disk).unwrap_err();
+        assert_eq!(error.corruption().map(|corruption| &corruption.file), Some(&cut), "seed {seed}: {error}");
+    }
+}
+
+#[test]
+fn what_has_the_name_of_a_log_file_and_is_none_keeps_nobody_from_reading() {
+    let disk = busy(1, 0);
+    let manifest = disk.writer.lock().run.log.files.manifest().clone();
+    let name = LogFileName::open(manifest.generation, 0, 1000).to_string();
+    disk.disk.create_dir_all(&Path::new(DIR).join("log").join(name)).unwrap();
+    open_beside(disk).unwrap();
 }
 
 #[test]

@@ -394,6 +394,17 @@ fn a_directory_of_something_else_is_left_alone() {
 }
 
 #[test]
+fn a_file_with_the_name_of_the_socket_is_somebody_s_own() {
+    let disk = Arc::new(SimulatedDisk::new());
+    disk.create_dir_all(Path::new(DIR)).unwrap();
+    disk.create(&Path::new(DIR).join("STATISTICS"), 10).unwrap();
+    let refused = recover(&disk, 1);
+    assert!(
+        matches!(&refused, Err(OpenError::NotADatabase { holds: Some(name), .. }) if name == "STATISTICS")
+    );
+}
+
+#[test]
 fn an_end_in_order_proves_the_last_round() {
     let disk = Arc::new(SimulatedDisk::new());
     let mut run = Run::new(&disk, 1, 3);
