@@ -50,7 +50,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// Opens a file that is only looked at, and that another process of this machine may remove meanwhile: where the system can, its bytes
     /// stay as long as it is open, and their place on the disk stays taken. It comes back all at once when the file is closed, for which the
-    /// syncs of other files may have to wait. Nothing else is kept from being done to the file.
+    /// syncs of other files may have to wait. Nothing else is kept from being done to the file. It takes one handle, and another one from the
+    /// first whole pages on that are read of it.
     ///
     /// # Errors
     /// As [`Disk::open_read`]; `NotFound` also for a file that is just being removed.

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Disk for RealDisk {
     fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = open_to_read(path)?;
         keep(&file)?;
-        let direct = Direct::open(path, Access::Read);
+        let direct = Some(Direct::when_read());
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
     }
 
@@ -271,7 +272,7 @@ impl File for RealFile {
 /// The same file, open past the page cache.
 #[derive(Debug)]
 struct Direct {
-    file: fs::File,
+    file: OnceLock<fs::File>,
     /// The system has refused it.
     is_refused: AtomicBool,
 }
@@ -284,7 +285,25 @@ impl Direct {
         let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
         let is_written = access == Access::ReadWrite;
         let file = fs::OpenOptions::new().read(true).write(is_written).custom_flags(flags).open(path).ok()?;
-        Some(Direct { file, is_refused: AtomicBool::new(false) })
+        Some(Direct { file: file.into(), is_refused: AtomicBool::new(false) })
+    }
+
+    /// Returns one that is opened with the first whole pages that are read.
+    fn when_read() -> Direct {
+        Direct { file: OnceLock::new(), is_refused: AtomicBool::new(false) }
+    }
+
+    /// Returns the handle that reads past the page cache. `None` if the system gives none, as where too many files are open, which is
+    /// remembered: all can be read through `cached`.
+    fn file_of(&self, cached: &fs::File) -> Option<&fs::File> {
+        if self.file.get().is_none() {
+            match reopen_direct(cached) {
+                // Another thread may have been faster; then this handle is closed.
+                Ok(file) => _ = self.file.set(file),
+                Err(_) => self.is_refused.store(true, Ordering::Relaxed),
+            }
+        }
+        self.file.get()
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
@@ -304,7 +323,10 @@ impl Direct {
 
     /// Reads past the page cache, or through `cached` if the system refuses.
     fn read_at(&self, cached: &fs::File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        match self.file.read_exact_at(bytes, offset) {
+        let Some(file) = self.file_of(cached) else {
+            return cached.read_exact_at(bytes, offset);
+        };
+        match file.read_exact_at(bytes, offset) {
             Err(error) if self.is_refusal(&error) => cached.read_exact_at(bytes, offset),
             read => read,
         }
@@ -312,9 +334,10 @@ impl Direct {
 
     /// Writes past the page cache, or through `cached` if the system refuses.
     fn write_at(&self, cached: &fs::File, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        match self.file.write_all_at(bytes, offset) {
-            Err(error) if self.is_refusal(&error) => cached.write_all_at(bytes, offset),
-            written => written,
+        match self.file.get().map(|file| file.write_all_at(bytes, offset)) {
+            Some(Err(error)) if self.is_refusal(&error) => cached.write_all_at(bytes, offset),
+            Some(written) => written,
+            None => cached.write_all_at(bytes, offset),
         }
     }
 
@@ -327,6 +350,21 @@ impl Direct {
         }
         is_refusal
     }
+}
+
+/// Opens a file that is open once more, to read it past the page cache, also if it has been removed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn reopen_direct(file: &fs::File) -> io::Result<fs::File> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn reopen_direct(_file: &fs::File) -> io::Result<fs::File> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// How much of a lock is wanted.

@@ -234,6 +234,29 @@ fn a_removed_file_can_be_read_as_long_as_somebody_keeps_it() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_is_kept_takes_one_handle_until_pages_of_it_are_read() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.join("file");
+    fs::write(&path, vec![7; PAGE_BYTES]).unwrap();
+    let kept = RealDisk.open_kept(&path).unwrap();
+    let handles = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        let is_it = |link: &PathBuf| link.to_string_lossy().starts_with(&*path.to_string_lossy());
+        all.filter(|entry| fs::read_link(entry.as_ref().unwrap().path()).is_ok_and(|link| is_it(&link)))
+            .count()
+    };
+    kept.read_at(0, &mut [0; 3]).unwrap();
+    assert_eq!(handles(), 1);
+    RealDisk.remove(&path).unwrap();
+    let mut pages = PageBuffer::default();
+    pages.resize(PAGE_BYTES);
+    kept.read_at(0, &mut pages).unwrap();
+    assert!(pages.iter().all(|&byte| byte == 7));
+    assert!((1..=2).contains(&handles()), "the second one where the file system reads past the cache");
+}
+
+#[test]
 fn a_file_that_is_being_removed_is_not_there_for_those_that_would_keep_it() {
     let dir = TemporaryDirectory::new();
     fs::write(dir.join("a"), "bytes").unwrap();

@@ -51,7 +51,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// Looks at the database in `dir`, to read it, whether or not another process of the same machine has it open to write, and without keeping
 /// any from that. Changes nothing. The files that were found can be read for as long as this lives, or what was opened of them; their place
-/// on the disk stays taken meanwhile.
+/// on the disk stays taken meanwhile. Each takes a handle of the process, and a second one from its replay on.
 ///
 /// # Errors
 /// [`OpenError`] when there is no database, or it is damaged; [`OpenError::Changing`] when its files changed faster than they could be

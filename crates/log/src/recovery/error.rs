@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ensilo_disk::{is_disk_full, is_unreadable};
+use ensilo_disk::{is_disk_full, is_out_of_handles, is_unreadable};
 
 use super::corruption::{Corruption, CorruptionKind, DataLoss};
 use crate::format::{BlockError, FORMAT_VERSION, HeaderError};
@@ -140,6 +140,22 @@ impl OpenError {
         matches!(self, OpenError::Io { doing, error, .. } if reading.contains(doing) && is_unreadable(error))
     }
 
+    /// Returns what helps where the system has failed to do something, as the end of a sentence.
+    fn io_remedy(&self, doing: &str, error: &io::Error) -> &'static str {
+        if is_disk_full(error) {
+            "; make room there. A few pages let a database be opened, a checkpoint then frees log; opening it for reading only needs none"
+        } else if is_out_of_handles(error) {
+            "; let the process have more of them open (ulimit -n): a database that is read beside the process that writes it takes up to two for \
+             each of its files"
+        } else if is_write_refused(doing, error) {
+            "; without the right to write, a database can be opened for reading only (Options::read_only)"
+        } else if self.is_unreadable() {
+            "; try again, what failed once may be read then; otherwise ensilo verify says what is lost and what helps"
+        } else {
+            ""
+        }
+    }
+
     /// Returns the corruption, if that is what it is.
     #[must_use]
     pub fn corruption(&self) -> Option<&Corruption> {
@@ -197,24 +213,10 @@ impl fmt::Display for OpenError {
                 file.display()
             ),
             OpenError::Corrupt(corruption) => corruption.fmt(f),
-            OpenError::Io { doing, path, error } if is_disk_full(error) => write!(
-                f,
-                "the disk is full: cannot {doing} {}: {error}; make room there. A few pages let a database be opened, a checkpoint then frees \
-                 log; opening it for reading only needs none",
-                path.display()
-            ),
-            OpenError::Io { doing, path, error } if is_write_refused(doing, error) => write!(
-                f,
-                "cannot {doing} {}: {error}; without the right to write, a database can be opened for reading only (Options::read_only)",
-                path.display()
-            ),
-            OpenError::Io { doing, path, error } if self.is_unreadable() => write!(
-                f,
-                "cannot {doing} {}: {error}; try again, what failed once may be read then; otherwise ensilo verify says what is lost and what \
-                 helps",
-                path.display()
-            ),
-            OpenError::Io { doing, path, error } => write!(f, "cannot {doing} {}: {error}", path.display()),
+            OpenError::Io { doing, path, error } => {
+                let full = if is_disk_full(error) { "the disk is full: " } else { "" };
+                write!(f, "{full}cannot {doing} {}: {error}{}", path.display(), self.io_remedy(doing, error))
+            }
             OpenError::OtherOwner { file, directory } => write!(
                 f,
                 "{}: the log in this directory belongs to the database in {}, or to a later opening than the manifest knows of: open that one; \
@@ -267,6 +269,14 @@ impl Error for ReplayError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_open_files_say_what_helps() {
+        let error = io::Error::from_raw_os_error(24);
+        assert!(ensilo_disk::is_out_of_handles(&error), "{error}");
+        let text = OpenError::Io { doing: "open", path: "/db/log/a".into(), error }.to_string();
+        assert!(text.starts_with("cannot open /db/log/a: ") && text.contains("ulimit -n"), "{text}");
+    }
 
     #[test]
     fn whoever_may_not_write_is_told_of_reading_only() {
