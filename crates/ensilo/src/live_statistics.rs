@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `format` | 1; another number if a later version changes what a name means |
 //! | `process` | the number of the process |
+//! | `opened` | when the database was opened, in seconds since 1970-01-01 UTC; the same as long as it is the same opening |
 //! | `time` | when the statistics were taken, in seconds since 1970-01-01 UTC |
 //! | `open_seconds` | for how long the database has been open |
 //! | `statistics` | [`Statistics`](crate::Statistics), by the names of its fields; durations are seconds |
@@ -22,4 +23,5 @@ mod server;
 mod socket_path;
 
 pub use client::{LiveError, read};
-pub(crate) use server::StatisticsServer;
+pub use server::is_refused;
+pub(crate) use server::{StatisticsServer, check};

@@ -200,8 +200,19 @@ impl Options {
         self
     }
 
-    /// Reads the database also while another process has it open to write, with [`Options::read_only`] alone. By default such an opening is
-    /// refused with [`OpenError::Locked`](crate::OpenError::Locked), and keeps writers away as long as it lasts. With this option nothing is
+    /// Sets [`Options::read_only`], and takes back what is for writing alone and would be refused with it: for a database that is to be written
+    /// with these options, but is looked into before.
+    #[doc(hidden)]
+    pub fn for_reading(self) -> Self {
+        #[cfg(feature = "live-statistics")]
+        let this = self.live_statistics(false);
+        #[cfg(not(feature = "live-statistics"))]
+        let this = self;
+        this.read_only(true)
+    }
+
+    /// Reads the database also while another process of the same machine has it open to write, with [`Options::read_only`] alone. By default
+    /// such an opening is refused with [`OpenError::Locked`](crate::OpenError::Locked), and keeps writers away as long as it lasts. With this option nothing is
     /// locked: the other process goes on, ends, and is started again as if nobody read. Whether there is one makes no difference here.
     ///
     /// What is read is one point, whole epochs up to [`Database::durable_epoch`](crate::generic::Database::durable_epoch): all that had been
@@ -211,7 +222,9 @@ impl Options {
     /// a power failure it may be gone.
     ///
     /// Files that the other process removes meanwhile keep their place on the disk until this one has read them: with
-    /// [`Options::answer_while_loading`], until everything is loaded. What is missing or damaged is an error here as well. Where files change
+    /// [`Options::answer_while_loading`], until everything is loaded. Then the place of each comes back at once, for which the other one's
+    /// syncs may have to wait, while it gives its own files back in pieces. All files of the log and the checkpoint are open at once meanwhile, with
+    /// up to two handles each, for which the process may need a higher limit (`ulimit -n`). What is missing or damaged is an error here as well. Where files change
     /// faster than they can be opened, the opening begins anew, some twenty times, and then ends with
     /// [`OpenError::Changing`](crate::OpenError::Changing).
     ///
@@ -486,7 +499,8 @@ impl Options {
     /// Lets other processes of the same user see the [statistics](crate::Statistics) of the database while it is open, as `ensilo stat --live`
     /// shows them: by a thread that answers at the socket `STATISTICS` in its directory, and sleeps while nobody asks. By default nobody can.
     /// [`live_statistics`](crate::live_statistics) describes the answers. An opening for reading only, and one in memory, refuse the option with
-    /// [`Error::InvalidOption`](crate::Error::InvalidOption); where the file system has no sockets, an opening with it fails.
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption); where the file system has no sockets, an opening with it fails before it changes
+    /// anything, and [`live_statistics::is_refused`](crate::live_statistics::is_refused) returns true for its error.
     #[cfg(feature = "live-statistics")]
     pub fn live_statistics(mut self, answer: bool) -> Self {
         self.live_statistics = answer;

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use ensilo::generic::Database;
-use ensilo::live_statistics::{LiveError, read};
+use ensilo::live_statistics::{LiveError, is_refused, read};
 use ensilo::{Engine, Error, Options, Row};
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn what_is_counted_is_seen<E: Engine>() {
     );
     assert!(commits(&after) >= commits(&before) + 10, "{before} {after}");
     assert_eq!(after["statistics"]["tables"][0]["records"], 10);
+    assert_eq!((after["opened"].is_number(), &after["opened"]), (true, &before["opened"]));
     assert!(after["open_seconds"].as_f64() > before["open_seconds"].as_f64());
     let socket = directory.join("STATISTICS");
     assert_eq!(fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
@@ -111,8 +112,11 @@ fn sockets_that_are_left_are_replaced<E: Engine>() {
     nobody_answers(&directory);
     // What is no socket is not removed for one.
     fs::write(directory.join("STATISTICS"), "mine").unwrap();
+    let manifest = || fs::read(directory.join("MANIFEST")).unwrap();
+    let before = manifest();
     let refused = open::<E>(&directory);
-    assert!(matches!(refused, Err(Error::Open(_))), "{refused:?}");
+    assert!(matches!(&refused, Err(error @ Error::Open(_)) if is_refused(error)), "{refused:?}");
+    assert_eq!(manifest(), before, "nothing was begun");
     assert_eq!(fs::read(directory.join("STATISTICS")).unwrap(), b"mine");
     drop(Options::default().open_as::<E>(&directory).unwrap());
 }

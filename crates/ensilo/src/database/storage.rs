@@ -92,7 +92,8 @@ impl<E: Engine> Database<E> {
     }
 
     /// Returns the last epoch up to which everything is stored, or `None` for a database in memory. It never
-    /// decreases.
+    /// decreases. In a database that was opened with [`Options::beside_writer`](crate::Options::beside_writer) it is the epoch as of which the
+    /// database is read: the other process had written everything up to there, and perhaps not stored all of it yet.
     #[inline]
     #[must_use]
     pub fn durable_epoch(&self) -> Option<u64> {

@@ -52,6 +52,11 @@ pub(crate) fn to_write<E: Engine>(
     directory: PathBuf,
 ) -> Result<DatabaseShared<E>> {
     let mut found = ensilo_log::inspect(&disk, &directory).map_err(Error::from_open)?;
+    #[cfg(feature = "live-statistics")]
+    if options.live_statistics {
+        // Before anything that takes long or changes files; the directory is locked.
+        crate::live_statistics::check(&directory)?;
+    }
     if E::FAULT == Some(Fault::ReplayPastDurableEpoch) {
         found.plant_replay_past_durable_epoch();
     }
@@ -63,7 +68,7 @@ pub(crate) fn to_write<E: Engine>(
     }
     let mut engine_options = engine_options(&options, &found);
     let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
-    // Also if no row will leave memory now. From here on the directory is locked.
+    // Also if no row will leave memory now; the directory is locked.
     cold_place.remove_leftovers();
     let room = KeptRoom::new(Arc::clone(&cold_place.kept_free_bytes), &options.durable);
     if E::EVICTS && options.memory_limit_bytes.is_some() {

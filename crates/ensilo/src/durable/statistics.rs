@@ -13,7 +13,8 @@ use crate::loading::LoadStatistics;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DurabilityStatistics {
-    /// All transactions of epochs up to this one are stored.
+    /// All transactions of epochs up to this one are stored. Of a database that is read [beside](crate::Options::beside_writer) the process
+    /// that writes it, these are those that are read, of which the last ones may have been written and not stored yet.
     pub durable_epoch: u64,
     /// Transactions that were written to the log.
     pub logged_transactions: u64,

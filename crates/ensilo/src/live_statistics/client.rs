@@ -7,10 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
 use super::socket_path::SocketPath;
 
-/// Nothing that is written in one piece takes longer.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// A process that answers lets nobody wait for longer.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// No answer is longer: that suffices for a hundred thousand tables.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -19,7 +23,7 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// No process answers: none has the database open, or the one that has was opened without
+    /// No process answers: none has the database open, or has just closed it, or it was opened without
     /// [`Options::live_statistics`](crate::Options::live_statistics).
     NobodyAnswers {
         /// The directory of the database.
@@ -40,25 +44,34 @@ pub enum LiveError {
 /// [`LiveError`].
 pub fn read(directory: impl AsRef<Path>) -> Result<String, LiveError> {
     let directory = directory.as_ref();
-    answer_in(directory).map_err(|error| {
-        let directory = directory.to_path_buf();
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                LiveError::NobodyAnswers { directory }
-            }
-            _ => LiveError::Io { directory, error },
-        }
-    })
+    let failed = |error| LiveError::Io { directory: directory.to_path_buf(), error };
+    let nobody = || LiveError::NobodyAnswers { directory: directory.to_path_buf() };
+    let stream = connect(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => nobody(),
+        _ => failed(error),
+    })?;
+    let mut answer = Vec::new();
+    match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
+        // It was closed before this reader's turn came.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset && answer.is_empty() => Err(nobody()),
+        Err(error) => Err(failed(error)),
+        // A process that ends, or gives the reader up, leaves a part of its answer.
+        Ok(_) if !answer.ends_with(b"\n") => Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        Ok(_) => String::from_utf8(answer).map_err(|error| failed(io::Error::other(error))),
+    }
 }
 
-fn answer_in(directory: &Path) -> io::Result<String> {
+/// Connects to the socket of the database in a directory, and limits for how long one waits there.
+fn connect(directory: &Path) -> io::Result<UnixStream> {
     let socket = SocketPath::of(directory)?;
-    let stream = UnixStream::connect(socket.path())?;
-    stream.set_read_timeout(Some(READ_TIMEOUT))?;
-    let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-    // A process that ends, or gives the reader up, leaves a part of its answer.
-    if answer.ends_with('\n') { Ok(answer) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    let stream = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    fcntl_setfd(&stream, FdFlags::CLOEXEC)?;
+    // Where more wait already than the system lets wait, a connection waits as well.
+    set_socket_timeout(&stream, Timeout::Send, Some(TIMEOUT))?;
+    set_socket_timeout(&stream, Timeout::Recv, Some(TIMEOUT))?;
+    let address = SocketAddrUnix::new(socket.path())?;
+    retry_on_intr(|| rustix::net::connect(&stream, &address))?;
+    Ok(UnixStream::from(stream))
 }
 
 impl fmt::Display for LiveError {
@@ -66,7 +79,7 @@ impl fmt::Display for LiveError {
         match self {
             LiveError::NobodyAnswers { directory } => write!(
                 f,
-                "no process answers for {}: none has the database open, or it was opened without Options::live_statistics",
+                "no process answers for {}: none has the database open, or has just closed it, or it was opened without Options::live_statistics",
                 directory.display()
             ),
             LiveError::Io { directory, error } => {

@@ -1,11 +1,13 @@
 //! The thread that answers.
 //!
 //! Only the user that the process runs as may connect: the socket has the rights of a private file, and whoever came before it had them is sent
-//! away. One that connects and does not read gets nothing more after a moment; requests know nothing of any of this.
+//! away, also by what the system says of its user. One that connects and does not read gets nothing more after a moment; requests know nothing of
+//! any of this.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::net::Shutdown;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -36,6 +38,8 @@ struct Answer {
     format: u32,
     process: u32,
     #[serde(serialize_with = "crate::serialized::seconds_since_1970")]
+    opened: SystemTime,
+    #[serde(serialize_with = "crate::serialized::seconds_since_1970")]
     time: SystemTime,
     #[serde(serialize_with = "crate::serialized::seconds")]
     open_seconds: Duration,
@@ -49,7 +53,7 @@ pub(crate) struct StatisticsServer(Mutex<Option<Running>>);
 #[derive(Debug)]
 struct Running {
     thread: JoinHandle<()>,
-    /// The thread ends when this goes.
+    /// The thread ends when this is shut down.
     alive: UnixStream,
 }
 
@@ -59,18 +63,18 @@ impl StatisticsServer {
     /// # Errors
     /// [`Error::Open`] where there can be no socket.
     pub(crate) fn start<E: Engine>(&self, shared: &Arc<DatabaseShared<E>>, directory: &Path) -> Result<()> {
-        let (shared, opened) = (Arc::clone(shared), Instant::now());
+        let (shared, opened, since) = (Arc::clone(shared), SystemTime::now(), Instant::now());
         let answer = move || Answer {
             format: 1,
             process: std::process::id(),
+            opened,
             time: SystemTime::now(),
-            open_seconds: opened.elapsed(),
+            open_seconds: since.elapsed(),
             statistics: Statistics::collect(&shared),
         };
         let started = Running::start(directory, answer);
-        let failed =
-            |error| OpenError::Io { doing: "answer at a socket in", path: directory.to_path_buf(), error };
-        *lock(&self.0) = Some(started.map_err(|error| Error::from_open(failed(error)))?);
+        let failed = |error| open_error("start to answer at a socket in", directory, error);
+        *lock(&self.0) = Some(started.map_err(failed)?);
         Ok(())
     }
 
@@ -80,11 +84,32 @@ impl StatisticsServer {
     /// When the thread has panicked.
     pub(crate) fn stop(&self) {
         let running = lock(&self.0).take();
-        if let Some(Running { thread, alive }) = running {
-            drop(alive);
-            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        if let Some(running) = running {
+            running.stop();
         }
     }
+}
+
+/// Checks whether there can be a socket in a directory, which is locked, before a database is opened there.
+///
+/// # Errors
+/// [`Error::Open`] where there can be none, for which [`is_refused`] returns true.
+pub(crate) fn check(directory: &Path) -> Result<()> {
+    Socket::open(directory).map(drop).map_err(|error| open_error(ANSWER, directory, error))
+}
+
+/// What an opening was about to do that was refused for want of a socket.
+const ANSWER: &str = "answer at a socket in";
+
+fn open_error(doing: &'static str, directory: &Path, error: io::Error) -> Error {
+    Error::from_open(OpenError::Io { doing, path: directory.to_path_buf(), error })
+}
+
+/// Returns whether an opening has failed because there can be no socket in the directory of the database, for
+/// [`Options::live_statistics`](crate::Options::live_statistics). Nothing was changed then, and the database can be opened without that option.
+#[must_use]
+pub fn is_refused(error: &Error) -> bool {
+    matches!(error, Error::Open(error) if matches!(**error, OpenError::Io { doing: ANSWER, .. }))
 }
 
 impl Running {
@@ -95,12 +120,22 @@ impl Running {
         let thread = thread.spawn(move || socket.serve(&ended, answer))?;
         Ok(Running { thread, alive })
     }
+
+    fn stop(self) {
+        // To close it does not suffice: a child that was forked and has not executed a program has it, too.
+        let shut_down = self.alive.shutdown(Shutdown::Both);
+        debug_assert!(shut_down.is_ok(), "{shut_down:?}");
+        drop(self.alive);
+        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+    }
 }
 
 /// The socket of a database. It is removed with the value.
 struct Socket {
     listener: UnixListener,
     path: SocketPath,
+    /// Which file it is, by device and inode: directories may have been moved when it is to be removed.
+    file: (u64, u64),
 }
 
 impl Socket {
@@ -111,7 +146,8 @@ impl Socket {
             fs::remove_file(path.path())?;
         }
         let listener = UnixListener::bind(path.path())?;
-        let socket = Socket { listener, path };
+        let file = file_at(path.path())?;
+        let socket = Socket { listener, path, file };
         fs::set_permissions(socket.path.path(), Permissions::from_mode(0o600))?;
         socket.listener.set_nonblocking(true)?;
         while socket.listener.accept().is_ok() {}
@@ -130,6 +166,7 @@ impl Socket {
                 return;
             }
             match self.listener.accept() {
+                Ok((stream, _)) if !is_permitted(&stream) => {}
                 // Whoever does not read it to the end gets no other one.
                 Ok((stream, _)) => _ = text_of(&answer()).and_then(|text| send(stream, &text)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -143,8 +180,28 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         // Under the lock of the directory. What stays is removed by the next opening.
-        let _ = fs::remove_file(self.path.path());
+        if file_at(self.path.path()).is_ok_and(|file| file == self.file) {
+            let _ = fs::remove_file(self.path.path());
+        }
     }
+}
+
+/// Returns whether the process at the other end runs as the same user, or as the one that may do everything, as far as the system says.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_permitted(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_permitted(_stream: &UnixStream) -> bool {
+    true
+}
+
+/// Returns which file has a name, by device and inode.
+fn file_at(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Returns a line with an answer.
@@ -164,7 +221,10 @@ fn send(mut stream: UnixStream, text: &[u8]) -> io::Result<()> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_write_timeout(Some(left))?;
-        rest = &rest[stream.write(rest)?..];
+        match stream.write(rest) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => rest = &rest[written?..],
+        }
     }
     Ok(())
 }
@@ -172,8 +232,52 @@ fn send(mut stream: UnixStream, text: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::path::PathBuf;
 
     use super::*;
+
+    /// A directory that is removed with the value.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let place = std::env::temp_dir().join(format!("ensilo-socket-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&place);
+            fs::create_dir(&place).unwrap();
+            Place(place)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_thread_ends_although_a_forked_child_has_its_handles() {
+        let place = Place::new("forked");
+        let running = Running::start(&place.0, || unreachable!("nobody asks")).unwrap();
+        let of_the_child = running.alive.try_clone().unwrap();
+        running.stop();
+        drop(of_the_child);
+        assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_socket_of_a_database_that_was_moved_away_leaves_another_one_s_in_its_place() {
+        let place = Place::new("moved");
+        let (here, there) = (place.0.join("here"), place.0.join("there"));
+        fs::create_dir(&here).unwrap();
+        let moved = Socket::open(&here).unwrap();
+        fs::rename(&here, &there).unwrap();
+        fs::create_dir(&here).unwrap();
+        let another = Socket::open(&here).unwrap();
+        drop(moved);
+        assert!(fs::exists(another.path.path()).unwrap());
+        drop(another);
+        assert_eq!(fs::read_dir(&here).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_reader_that_hangs_is_given_up_and_one_that_reads_gets_all() {
