@@ -249,7 +249,7 @@ impl IslandsOptions {
 
 /// Looks into the database of an instance that nobody has open, and returns what it says of itself and its cluster.
 pub(crate) fn look_into(directory: &Path, database: Options) -> Result<Found, InstanceError> {
-    let db: Database = database.read_only(true).answer_while_loading(true).open(directory)?;
+    let db: Database = database.for_reading().answer_while_loading(true).open(directory)?;
     Ok(Found { stored: stored_instance(&db)?, cluster: stored_cluster(&db)?, term: stored_term(&db)? })
 }
 

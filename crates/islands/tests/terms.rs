@@ -25,7 +25,9 @@ impl Cluster {
     }
 
     fn try_open(&self, name: &str) -> Result<Islands<Bank>, InstanceError> {
-        options(2).directory(self.place(name)).commit_unit(self.unit).open()
+        // Also what is for writing alone keeps nobody from looking into the instances first.
+        let database = || ensilo::Database::options().live_statistics(true);
+        options(2).directory(self.place(name)).commit_unit(self.unit).database(database).open()
     }
 
     fn open(&self) -> Islands<Bank> {

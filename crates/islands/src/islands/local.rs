@@ -91,7 +91,7 @@ impl InstanceOptions {
         let Error::Open(refused) = &error else { return error };
         let OpenError::Refused(why) = &**refused else { return error };
         // What cannot be opened at all is refused for something else.
-        let looked = database.read_only(true).answer_while_loading(true).open(directory);
+        let looked = database.for_reading().answer_while_loading(true).open(directory);
         let Ok(db) = looked else { return error };
         let belongs = check_cluster(&db, self.number, member.cluster)
             .and_then(|()| check_term(&db, self.number, &self.terms(member).unwrap_or_default()));

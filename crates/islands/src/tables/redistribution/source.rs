@@ -78,7 +78,7 @@ impl Source {
     }
 
     fn open_single(directory: &Path, database: &DatabaseOptions) -> Result<Self, RedistributionError> {
-        let db = database().read_only(true).open(directory).map_err(RedistributionError::of_source)?;
+        let db = database().for_reading().open(directory).map_err(RedistributionError::of_source)?;
         db.wait_until_loaded().map_err(RedistributionError::of_source)?;
         match stored_instance(&db).map_err(RedistributionError::of_source)? {
             Some(StoredInstance { number, .. }) if number.instances > 1 => {
@@ -143,7 +143,7 @@ fn look_into(directory: &Path, database: &DatabaseOptions) -> Result<StoredInsta
     let look = |directory: &Path| look_into_instance(directory, database());
     check(directory, &look).map_err(RedistributionError::Source)?;
     let first = directory_of(directory, 0);
-    let options = database().read_only(true).answer_while_loading(true);
+    let options = database().for_reading().answer_while_loading(true);
     let db = options.open(first).map_err(RedistributionError::of_source)?;
     let tables = db.list_tables().map_err(RedistributionError::of_source)?;
     let stored = stored_instance(&db).map_err(RedistributionError::of_source)?;
