@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ensilo::disk::RealDisk;
 use ensilo::generic::{Database, Request};
-use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress};
+use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress, live_statistics};
 
 use crate::driver::{Failure, Memory, complain};
 
@@ -60,7 +60,7 @@ impl DatabaseOptions {
     pub fn open<E: Engine>(&self, place: Option<&Directories>) -> ensilo::Result<Database<E>> {
         match place {
             None => self.open_in_memory(),
-            Some(place) => self.durable_options(place).open_with(Arc::new(RealDisk), &place.database),
+            Some(place) => open_shown(self.durable_options(place), place),
         }
     }
 
@@ -81,7 +81,7 @@ impl DatabaseOptions {
         place: &Directories,
         hook: impl Fn(&RecoveryProgress) + Send + Sync + 'static,
     ) -> ensilo::Result<Database<E>> {
-        self.durable_options(place).on_recovery(hook).open_with(Arc::new(RealDisk), &place.database)
+        open_shown(self.durable_options(place).on_recovery(hook), place)
     }
 
     fn options(&self) -> Options {
@@ -109,7 +109,6 @@ impl DatabaseOptions {
             .options()
             .log_directories(&place.logs)
             .durability(Durability::Visible)
-            .live_statistics(true)
             .on_event(|event| complain(format_args!("database: {event}")));
         if let Some(interval) = self.checkpoint_interval {
             options = options.checkpoint_interval(interval);
@@ -152,6 +151,18 @@ impl DatabaseOptions {
             "checkpoint_sync_bytes": self.checkpoint_sync_bytes,
             "checkpoint_bytes_per_second": self.checkpoint_bytes_per_second,
         })
+    }
+}
+
+/// Opens a database so that other processes can see its statistics, or without that where there can be no socket for it.
+fn open_shown<E: Engine>(options: Options, place: &Directories) -> ensilo::Result<Database<E>> {
+    let open = |options: Options| options.open_with(Arc::new(RealDisk), &place.database);
+    match open(options.clone().live_statistics(true)) {
+        Err(error) if live_statistics::is_refused(&error) => {
+            complain(format_args!("`ensilo stat --live` will not see the database: {error}"));
+            open(options)
+        }
+        opened => opened,
     }
 }
 
