@@ -22,17 +22,16 @@ pub(crate) fn writing_to(directory: &Path, manifest: &Manifest) -> Options {
 }
 
 /// Opens a database for reading only, however long that takes, also beside the process that has it open, and shows on standard error how
-/// far it is. If there is such a process, it says there as of when the database is read.
+/// far it is. It says there as of when the database is read, and by which process it is open, as far as that can be found out.
 pub(crate) fn open_to_read(directory: &Path) -> Result<Database<Silo>, Error> {
     let options = ensilo::Database::options().read_only(true).beside_writer(true);
     let (writer, read_at) = (writer_of(directory), now());
     let database = open_shown(options.snapshot_age_limit(SNAPSHOT_AGE_LIMIT), directory)?;
-    if let Some(writer) = writer {
-        let epoch = database.durable_epoch().unwrap_or_default();
-        complain(format_args!(
-            "{writer} has the database open; it is read as of epoch {epoch}, stored by {read_at}"
-        ));
-    }
+    let epoch = database.durable_epoch().unwrap_or_default();
+    let read = writer.map_or("the database is read".to_owned(), |writer| {
+        format!("{writer} has the database open; it is read")
+    });
+    complain(format_args!("{read} as of epoch {epoch}, with all that was stored by {read_at}"));
     Ok(database)
 }
 

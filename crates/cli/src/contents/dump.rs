@@ -26,8 +26,9 @@ const ROWS_PER_LOOK: u64 = 4096;
 #[command(after_help = "\
 Writes the rows of tables as text that other programs read, and that `ensilo load` reads back exactly: into a directory, a file
 for each table and `schema.json` with their columns, keys and indexes; or a single table to standard output. The database is
-opened for reading only, so all of its rows have to fit into memory. It may be open elsewhere: then what was stored last is
-written, all tables as of one moment, and a line on standard error says which.
+opened for reading only, so all of its rows have to fit into memory. It may be open elsewhere, on the same machine: then all that
+was stored before is written, and perhaps a little more that has only been logged so far, all tables as of one epoch. A line on
+standard error says which.
 
 Values: integers in decimal; floats as the shortest number that is read as the same bits, also `inf`, `-inf`, `NaN`, and
 `NaN(0x7ff8000000000001)` for a NaN with other bits; decimals with all their digits; times as RFC 3339 in UTC; bytes as `0x` and

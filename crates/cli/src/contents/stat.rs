@@ -23,7 +23,8 @@ use crate::seconds::seconds_of_run;
 #[command(after_help = "\
 Shows what the files of a database hold, log, checkpoints and others, and then what its tables and indexes take in memory. For the
 latter it reads the database into its own memory, so all of its rows have to fit into that. With --files it looks at the files
-alone. The database may be open elsewhere: then what was stored last is shown, and a line on standard error says as of when.
+alone. The database may be open elsewhere, on the same machine: then all that was stored before counts, and perhaps a little
+more that has only been logged so far. A line on standard error says as of which epoch.
 
 With --live it asks the process that has the database open, which answers if it was opened with `Options::live_statistics`, as
 `ensilo bench` opens its own: what has happened since it was opened, and in the last second, or in the time between two looks with

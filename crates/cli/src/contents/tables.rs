@@ -21,7 +21,8 @@ use crate::output::{Output, failed};
 #[command(after_help = "\
 Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows; with TABLE that table and its first
 rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory. It
-may be open elsewhere: then what was stored last is shown, and a line on standard error says as of when.
+may be open elsewhere, on the same machine: then all that was stored before is shown, and perhaps a little more that has only
+been logged so far. A line on standard error says as of which epoch.
 
 Values are shown as `ensilo dump` writes them, text in quotes. Row ids, where a table has them in the place of a primary key,
 stand in a column `rowid`. With --format json tables are described as in the file schema.json of a dump.

@@ -108,23 +108,43 @@ fn log_directories(directory: &Path, manifest: &Manifest) -> BTreeSet<PathBuf> {
 }
 
 fn listed(directory: &Path) -> Result<Vec<fs::DirEntry>, String> {
-    let entries = fs::read_dir(directory).and_then(Iterator::collect);
-    entries.map_err(|error| format!("cannot list {}: {error}", directory.display()))
+    entries_of(directory).map_err(|error| cannot_list(directory, &error))
+}
+
+fn entries_of(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    fs::read_dir(directory)?.collect()
+}
+
+fn cannot_list(directory: &Path, error: &io::Error) -> String {
+    format!("cannot list {}: {error}", directory.display())
 }
 
 /// Adds up what lies in a directory.
 fn sizes_in(directory: &Path) -> Result<FileSizes, String> {
+    sizes_of(&listed(directory)?)
+}
+
+/// Adds up what lies in a directory, which may have gone meanwhile, as those of checkpoints do; then there is nothing.
+fn sizes_in_passing(directory: &Path) -> Result<FileSizes, String> {
+    match entries_of(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileSizes::default()),
+        Err(error) => Err(cannot_list(directory, &error)),
+        Ok(entries) => sizes_of(&entries),
+    }
+}
+
+fn sizes_of(entries: &[fs::DirEntry]) -> Result<FileSizes, String> {
     let mut sizes = FileSizes::default();
-    for entry in listed(directory)? {
-        sizes.add(size_of_entry(&entry)?);
+    for entry in entries {
+        sizes.add(size_of_entry(entry)?);
     }
     Ok(sizes)
 }
 
-/// Returns the size of a file, or of what lies in a directory. A file that has gone meanwhile, as those of a database that is open do, has none.
+/// Returns the size of a file, or of what lies in a directory. What has gone meanwhile, as files of a database that is open do, has none.
 fn size_of_entry(entry: &fs::DirEntry) -> Result<FileSizes, String> {
     match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => sizes_in(&entry.path()),
+        Ok(metadata) if metadata.is_dir() => sizes_in_passing(&entry.path()),
         Ok(metadata) => Ok(FileSizes { files: 1, bytes: metadata.len() }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileSizes::default()),
         Err(error) => Err(format!("cannot look at {}: {error}", entry.path().display())),
@@ -166,5 +186,25 @@ impl DatabaseFileSizes {
             self.database, self.generation, self.durable_epoch
         );
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_while_it_is_looked_at_takes_nothing() {
+        let directory = std::env::temp_dir().join(format!("ensilo-sizes-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("checkpoint-1")).unwrap();
+        fs::write(directory.join("checkpoint-1/part"), "12345").unwrap();
+        let entries = entries_of(&directory).unwrap();
+        assert_eq!(sizes_of(&entries).unwrap().bytes, 5);
+        fs::remove_dir_all(directory.join("checkpoint-1")).unwrap();
+        assert_eq!(sizes_in_passing(&directory.join("checkpoint-1")).unwrap().files, 0);
+        assert_eq!(sizes_of(&entries).unwrap().files, 0);
+        fs::remove_dir_all(&directory).unwrap();
+        sizes_in(&directory).unwrap_err();
     }
 }

@@ -75,11 +75,12 @@ impl Look {
         }
     }
 
-    /// Returns how much time has gone by since another look at the same process; `None` if it is another one now.
+    /// Returns how much time has gone by since another look at the same opening of the database; `None` if it is another one now.
     fn seconds_since(&self, before: &Look) -> Option<f64> {
         let open = |look: &Look| look.0["open_seconds"].as_f64().unwrap_or(0.0);
         let seconds = open(self) - open(before);
-        (self.0["process"] == before.0["process"] && seconds > 0.0).then_some(seconds)
+        let is_same = ["process", "opened"].iter().all(|name| self.0[name] == before.0[name]);
+        (is_same && seconds > 0.0).then_some(seconds)
     }
 
     /// Returns by how much a number has grown in a second.
@@ -94,7 +95,9 @@ impl Look {
             (name.to_owned(), json!(self.rate(before, place)))
         });
         json!({
+            "format": self.0["format"],
             "process": self.0["process"],
+            "opened": self.0["opened"],
             "time": self.0["time"],
             "open_seconds": self.0["open_seconds"],
             "interval_seconds": self.seconds_since(before),

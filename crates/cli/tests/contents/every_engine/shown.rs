@@ -116,6 +116,7 @@ fn a_database_that_is_open_elsewhere_is_read_as_of_an_epoch_and_not_written() {
         let open = format!("process {process} has the database open; it is read as of epoch ");
         let (_, as_of) = said.split_once(&open).unwrap_or_else(|| panic!("{arguments:?}: {said}"));
         let as_of: u64 = as_of.split(',').next().unwrap().parse().unwrap();
+        assert!(said.contains(", with all that was stored by "), "{arguments:?}: {said}");
         assert!(as_of >= epoch && said.contains(part), "{arguments:?}: {said}");
     }
     let refused = expect_exit(1, &["load", path, "account", rows.to_str().unwrap()], &[]);
@@ -124,6 +125,7 @@ fn a_database_that_is_open_elsewhere_is_read_as_of_an_epoch_and_not_written() {
     database.close().unwrap();
     assert_eq!(rows_of(&open(&bank), "account").len(), 4);
     let said = expect_exit(0, &["tables", path], &[]);
+    assert!(said.contains("the database is read as of epoch "), "{said}");
     assert!(!said.contains("has the database open"), "{said}");
 }
 
@@ -156,7 +158,7 @@ fn a_process_says_what_it_counts_while_it_has_a_database_open() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let json: Json = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["process"], process);
+    assert_eq!((&json["format"], &json["process"]), (&1.into(), &process.into()));
     for name in ["commits", "log_bytes"] {
         assert!(json["per_second"][name].as_f64().unwrap() > 0.0, "{name}: {json}");
     }
