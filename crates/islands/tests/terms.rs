@@ -77,9 +77,11 @@ fn copy_all(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.as_ref().unwrap().file_name()));
-        match from.is_dir() {
-            true => copy_all(&from, &to),
-            false => _ = std::fs::copy(&from, &to).unwrap(),
+        // There are sockets, too, of which no copy is needed.
+        match std::fs::metadata(&from).unwrap().file_type() {
+            kind if kind.is_dir() => copy_all(&from, &to),
+            kind if kind.is_file() => _ = std::fs::copy(&from, &to).unwrap(),
+            _ => {}
         }
     }
 }
