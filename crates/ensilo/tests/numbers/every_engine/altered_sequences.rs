@@ -57,7 +57,7 @@ fn a_sequence_that_is_outside_of_its_new_bounds_is_at_their_begin_or_end() {
 fn numbers_that_were_given_do_not_come_again_when_bounds_are_altered_there_and_back() {
     let db = in_memory();
     let numbers: Sequence<u64> = db.sequence("order").unwrap();
-    assert_eq!((1..=5).map(|_| next(&db, &numbers)).last(), Some(5));
+    (1..=5).for_each(|number| assert_eq!(next(&db, &numbers), number));
     for narrow in [SequenceOptions::new().max(3), SequenceOptions::new().min(10)] {
         db.alter_sequence::<u64>("order", narrow).unwrap();
         db.alter_sequence::<u64>("order", SequenceOptions::new()).unwrap();
