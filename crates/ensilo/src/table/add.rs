@@ -55,7 +55,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     ///
     /// The number is read when the transaction commits, while nobody else can change the row; what the transaction reads of the row after the
     /// statement has the sum, and then the row counts as read, as after an update. So it gains where rows are added to by many at once, and are not
-    /// read by the same transactions: counters, balances, stocks. It is not faster than [`Table::update`] otherwise. It is one with it
+    /// read by the same transactions: counters, balances, stocks. What it saves are attempts that are undone, and the work in them; a transaction that does
+    /// nothing but count in the one row that all count in is no faster by it. It is one with [`Table::update`]
     /// over engines other than [`Silo`](crate::Silo), in a [`Session`](crate::Session)'s own transactions, for columns of an index, and for rows that were
     /// written before a change of the schema: the row is read, and others that change it are in conflict.
     ///
