@@ -36,6 +36,8 @@ pub(crate) struct LockSet {
     /// Why the transaction has not got a lock, and gets no more.
     refused: Option<Abort>,
     is_prepared: bool,
+    /// Whether the table knows that it commits.
+    commits: bool,
     /// Whether the next transaction is another attempt at this one.
     is_retry: bool,
 }
@@ -62,6 +64,7 @@ impl LockSet {
             held,
             refused: None,
             is_prepared: false,
+            commits: false,
             is_retry: false,
         }
     }
@@ -180,6 +183,13 @@ impl LockSet {
         (of_table.count() + 1 >= RANGES_MAX).then_some(last)
     }
 
+    /// Notes that the transaction commits: it asks for no lock any more.
+    #[inline]
+    pub(crate) fn begin_commit(&mut self) {
+        self.commits = true;
+        self.table.begin_commit(self.requester.owner);
+    }
+
     /// Notes that the transaction is prepared.
     pub(crate) fn prepare(&mut self) {
         self.is_prepared = true;
@@ -200,6 +210,9 @@ impl LockSet {
         self.keys.iter().for_each(|key| self.table.unlock_key(owner, key));
         if !self.ranges.is_empty() {
             self.release_ranges(owner);
+        }
+        if std::mem::take(&mut self.commits) {
+            self.table.end_commit(owner);
         }
         self.clear();
     }

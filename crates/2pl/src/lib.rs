@@ -29,7 +29,7 @@
 //!
 //! # Why nobody waits for ever
 //! Under [`NoWait`] nobody waits: a transaction that meets a lock in conflict aborts. Under [`WaitDie`] a transaction waits only for
-//! younger ones, otherwise it aborts, and keeps its age for its next attempt:
+//! younger ones, and for those that commit, which wait for nobody; otherwise it aborts, and keeps its age for its next attempt:
 //! - The transactions that wait for each other rise in age along each chain, so that no chain is a circle. That includes those that
 //!   hold a lock as shared and ask for it as exclusive, and holds because of what follows a grant: everybody who waits in that part
 //!   of the lock table looks again, and aborts if it is younger than a new holder.

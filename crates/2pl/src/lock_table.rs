@@ -7,10 +7,11 @@
 //!
 //! # Invariants
 //! - `I1`: no two transactions hold locks in conflict: of one key, one of them exclusive; or of a range, and an exclusive one of a key in it.
-//! - `I2`: a transaction that waits waits for younger ones alone, none of them prepared. It looks again after every grant in its stripe, and at
-//!   the latest at the end of its time.
+//! - `I2`: a transaction that waits waits for younger ones, none of them prepared, and for those that [commit](committing), which wait for nobody. It
+//!   looks again after every grant in its stripe, and at the latest at the end of its time.
 //! - `I3`: a lock that is given back wakes those that wait in its stripe.
 
+mod committing;
 mod stripe;
 
 use std::sync::PoisonError;
@@ -20,6 +21,7 @@ use ensilo_engine::{AbortReason, TableId};
 use ensilo_sync::CachePadded;
 use ensilo_sync::sync::{Condvar, Mutex, MutexGuard};
 
+use self::committing::Committing;
 pub(crate) use self::stripe::{Grant, Mode, Owner};
 use self::stripe::{Request, StripeState};
 use crate::key::LockKey;
@@ -35,6 +37,7 @@ const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
 #[derive(Debug)]
 pub(crate) struct LockTable {
     spaces: Box<[[CachePadded<Stripe>; STRIPES]]>,
+    committing: Committing,
 }
 
 /// Who asks for a lock, and whether it waits for one that younger transactions hold.
@@ -62,7 +65,7 @@ struct Stripe {
 impl LockTable {
     pub(crate) fn new() -> Self {
         let space = || std::array::from_fn(|_| CachePadded::new(Stripe::default()));
-        LockTable { spaces: (0..SPACES).map(|_| space()).collect() }
+        LockTable { spaces: (0..SPACES).map(|_| space()).collect(), committing: Committing::new() }
     }
 
     /// Locks a key, or makes a shared lock of the requester's an exclusive one.
@@ -76,7 +79,7 @@ impl LockTable {
         key: &LockKey,
         mode: Mode,
     ) -> Result<Grant, AbortReason> {
-        self.stripe(key).acquire(requester, Request::Key(key, mode), &mut Patience::default())
+        self.acquire(self.stripe(key), requester, Request::Key(key, mode), &mut Patience::default())
     }
 
     /// Locks all keys of a range. A range that the requester has locked under this number before, and that this one covers, becomes this one.
@@ -91,7 +94,7 @@ impl LockTable {
     ) -> Result<(), AbortReason> {
         let mut patience = Patience::default();
         self.space(range.table()).iter().try_for_each(|stripe| {
-            stripe.acquire(requester, Request::Range(number, range), &mut patience).map(|_| ())
+            self.acquire(stripe, requester, Request::Range(number, range), &mut patience).map(|_| ())
         })
     }
 
@@ -106,6 +109,18 @@ impl LockTable {
         for stripe in self.space(table) {
             stripe.change(|state| state.remove_ranges(owner));
         }
+    }
+
+    /// Notes that a transaction commits: it waits for no lock any more, and gives back those that it has.
+    #[inline]
+    pub(crate) fn begin_commit(&self, owner: Owner) {
+        self.committing.begin(owner);
+    }
+
+    /// Notes that a transaction that has committed has given its locks back.
+    #[inline]
+    pub(crate) fn end_commit(&self, owner: Owner) {
+        self.committing.end(owner);
     }
 
     /// Notes that the holder of a key's lock is prepared: nobody waits for it any more.
@@ -133,6 +148,52 @@ impl LockTable {
     }
 
     #[inline]
+    fn acquire(
+        &self,
+        stripe: &Stripe,
+        requester: Requester,
+        request: Request<'_>,
+        patience: &mut Patience,
+    ) -> Result<Grant, AbortReason> {
+        let mut state = stripe.lock();
+        match state.try_grant(requester.owner, request, &self.committing) {
+            Ok(grant) => {
+                stripe.wake(&state);
+                Ok(grant)
+            }
+            Err(conflict) if requester.waits && conflict.may_wait => {
+                self.wait(stripe, state, requester.owner, request, patience)
+            }
+            Err(conflict) => Err(conflict.reason),
+        }
+    }
+
+    /// Waits until the request is granted, has to be given up, or was made too long ago.
+    #[cold]
+    fn wait(
+        &self,
+        stripe: &Stripe,
+        mut state: MutexGuard<'_, StripeState>,
+        owner: Owner,
+        request: Request<'_>,
+        patience: &mut Patience,
+    ) -> Result<Grant, AbortReason> {
+        state.begin_to_wait(owner, request);
+        loop {
+            let left = patience.left();
+            let waited = stripe.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            let outcome = match state.try_grant(owner, request, &self.committing) {
+                Err(conflict) if conflict.may_wait && !left.is_zero() => continue,
+                outcome => outcome.map_err(|conflict| conflict.reason),
+            };
+            state.end_to_wait(owner);
+            stripe.wake(&state);
+            return outcome;
+        }
+    }
+
+    #[inline]
     fn space(&self, table: TableId) -> &[CachePadded<Stripe>; STRIPES] {
         &self.spaces[table.0 as usize % SPACES]
     }
@@ -144,50 +205,6 @@ impl LockTable {
 }
 
 impl Stripe {
-    #[inline]
-    fn acquire(
-        &self,
-        requester: Requester,
-        request: Request<'_>,
-        patience: &mut Patience,
-    ) -> Result<Grant, AbortReason> {
-        let mut state = self.lock();
-        match state.try_grant(requester.owner, request) {
-            Ok(grant) => {
-                self.wake(&state);
-                Ok(grant)
-            }
-            Err(conflict) if requester.waits && conflict.may_wait => {
-                self.wait(state, requester.owner, request, patience)
-            }
-            Err(conflict) => Err(conflict.reason),
-        }
-    }
-
-    /// Waits until the request is granted, has to be given up, or was made too long ago.
-    #[cold]
-    fn wait(
-        &self,
-        mut state: MutexGuard<'_, StripeState>,
-        owner: Owner,
-        request: Request<'_>,
-        patience: &mut Patience,
-    ) -> Result<Grant, AbortReason> {
-        state.begin_to_wait(owner, request);
-        loop {
-            let left = patience.left();
-            let waited = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            let outcome = match state.try_grant(owner, request) {
-                Err(conflict) if conflict.may_wait && !left.is_zero() => continue,
-                outcome => outcome.map_err(|conflict| conflict.reason),
-            };
-            state.end_to_wait(owner);
-            self.wake(&state);
-            return outcome;
-        }
-    }
-
     /// Changes what is held, and wakes those that wait.
     #[inline]
     fn change(&self, change: impl FnOnce(&mut StripeState)) {

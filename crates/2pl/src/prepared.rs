@@ -24,6 +24,7 @@ impl<'s, L: Locking> LockingPrepared<'s, L> {
 impl<L: Locking> Prepared for LockingPrepared<'_, L> {
     fn commit(self) -> Result<Committed, Abort> {
         let LockingPrepared { inner, locks } = self;
+        locks.0.begin_commit();
         let outcome = inner.commit();
         drop(locks);
         outcome

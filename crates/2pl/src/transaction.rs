@@ -182,6 +182,7 @@ impl<'s, L: Locking> Write for LockingTransaction<'s, L> {
     #[inline]
     fn commit(self) -> Result<Committed, Abort> {
         let LockingTransaction { inner, locks } = self;
+        locks.0.begin_commit();
         let outcome = inner.commit();
         drop(locks);
         outcome

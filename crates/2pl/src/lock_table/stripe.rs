@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ensilo_engine::AbortReason;
 
+use super::committing::Committing;
 use crate::key::LockKey;
 use crate::range::LockRange;
 
@@ -46,7 +47,7 @@ pub(super) enum Request<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) reason: AbortReason,
-    /// Whether its owner is older than all that it conflicts with, none of which is prepared.
+    /// Whether its owner may wait for all that it conflicts with: they are younger and not prepared, or commit.
     pub(super) may_wait: bool,
 }
 
@@ -94,16 +95,22 @@ enum Asked {
 impl StripeState {
     /// Grants a request, or says what it conflicts with.
     #[inline]
-    pub(super) fn try_grant(&mut self, owner: Owner, request: Request<'_>) -> Result<Grant, Conflict> {
+    pub(super) fn try_grant(
+        &mut self,
+        owner: Owner,
+        request: Request<'_>,
+        committing: &Committing,
+    ) -> Result<Grant, Conflict> {
+        let met = Met { owner, committing, conflict: None };
         match request {
-            Request::Key(key, mode) => self.try_grant_key(owner, key, mode),
-            Request::Range(number, range) => self.try_grant_range(owner, number, range),
+            Request::Key(key, mode) => self.try_grant_key(met, key, mode),
+            Request::Range(number, range) => self.try_grant_range(met, number, range),
         }
     }
 
     #[inline]
-    fn try_grant_key(&mut self, owner: Owner, key: &LockKey, mode: Mode) -> Result<Grant, Conflict> {
-        let mut met = Met::by(owner);
+    fn try_grant_key(&mut self, mut met: Met<'_>, key: &LockKey, mode: Mode) -> Result<Grant, Conflict> {
+        let owner = met.owner;
         let lock = self.keys.get_mut(key);
         let own_mode = lock.as_ref().filter(|lock| lock.is_held_by(owner)).map(|lock| lock.mode);
         if own_mode == Some(Mode::Exclusive) || own_mode == Some(mode) {
@@ -132,8 +139,13 @@ impl StripeState {
         Ok(if own_mode.is_some() { Grant::Held } else { Grant::New })
     }
 
-    fn try_grant_range(&mut self, owner: Owner, number: u32, range: &LockRange) -> Result<Grant, Conflict> {
-        let mut met = Met::by(owner);
+    fn try_grant_range(
+        &mut self,
+        mut met: Met<'_>,
+        number: u32,
+        range: &LockRange,
+    ) -> Result<Grant, Conflict> {
+        let owner = met.owner;
         for (_, lock) in self.keys.range::<LockKey, _>(range.bounds()) {
             if lock.mode == Mode::Exclusive {
                 met.holder(&lock.first, Mode::Exclusive);
@@ -198,17 +210,13 @@ impl StripeState {
 }
 
 /// What a request has met that it conflicts with.
-struct Met {
+struct Met<'c> {
     owner: Owner,
+    committing: &'c Committing,
     conflict: Option<Conflict>,
 }
 
-impl Met {
-    #[inline]
-    fn by(owner: Owner) -> Self {
-        Met { owner, conflict: None }
-    }
-
+impl Met<'_> {
     /// Notes one that holds a lock in this mode.
     #[inline]
     fn holder(&mut self, holder: &Holder, mode: Mode) {
@@ -220,7 +228,8 @@ impl Met {
             (true, Mode::Shared) => AbortReason::PreparedRead,
             (true, Mode::Exclusive) => AbortReason::PreparedLock,
         };
-        self.add(reason, self.owner < holder.owner && !holder.is_prepared);
+        let may_wait = self.owner < holder.owner && !holder.is_prepared;
+        self.add(reason, may_wait || self.committing.has(holder.owner));
     }
 
     /// Notes one that waits. An older request goes ahead of it.

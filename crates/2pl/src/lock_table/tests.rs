@@ -54,6 +54,31 @@ fn many_hold_a_shared_lock_and_one_an_exclusive_one() {
 }
 
 #[test]
+fn a_younger_one_waits_for_an_older_one_that_commits() {
+    let table = LockTable::new();
+    let (a, older) = (key(b"a"), waits(1));
+    for mode in [Mode::Shared, Mode::Exclusive] {
+        assert_eq!(table.lock_key(older, &a, Mode::Exclusive), Ok(Grant::New));
+        assert_eq!(table.lock_key(waits(2), &a, mode), HELD);
+        table.begin_commit(older.owner);
+        assert_eq!(table.lock_key(never_waits(2), &a, mode), HELD);
+        thread::scope(|scope| {
+            let younger = scope.spawn(|| table.lock_key(waits(2), &a, mode));
+            await_waiting(&table, 1);
+            table.unlock_key(older.owner, &a);
+            table.end_commit(older.owner);
+            assert_eq!(younger.join().unwrap(), Ok(Grant::New));
+        });
+        table.unlock_key(waits(2).owner, &a);
+        // Of the session's next transaction it is not said.
+        assert_eq!(table.lock_key(older, &a, Mode::Exclusive), Ok(Grant::New));
+        assert_eq!(table.lock_key(waits(2), &a, mode), HELD);
+        table.unlock_key(older.owner, &a);
+    }
+    assert!(table.is_empty());
+}
+
+#[test]
 fn a_shared_lock_becomes_exclusive_when_nobody_else_holds_it() {
     let table = LockTable::new();
     let a = key(b"a");
