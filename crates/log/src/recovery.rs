@@ -47,6 +47,7 @@ mod scan;
 mod sealed_files;
 mod survey;
 mod target;
+mod unchanged;
 mod unread_list;
 mod unsynced;
 mod verify;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ensilo_disk::{Disk, File, Listed, Lock, Place, is_unreadable};
 
 use super::corruption::{CorruptPlace, Corruption, CorruptionKind};
+use super::unchanged::{refuse_changes_of_disk, refuse_changes_of_file};
 
 /// What fails to be read as a whole is read in pieces of so many bytes, the sectors of most disks.
 const SECTOR_BYTES: u64 = 4096;
@@ -236,13 +237,7 @@ impl<'d> ForgivingDisk<'d> {
 }
 
 impl Disk for ForgivingDisk<'_> {
-    fn create(&self, _: &Path, _: u64) -> io::Result<Box<dyn File>> {
-        Err(changes_nothing())
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.open_read(path)
-    }
+    refuse_changes_of_disk!();
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let opened = || {
@@ -253,28 +248,8 @@ impl Disk for ForgivingDisk<'_> {
         Ok(Box::new(ForgivingFile { file, path: path.to_path_buf(), failures: Arc::clone(&self.failures) }))
     }
 
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn remove(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn remove_dir(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         self.failures.forgive("list", dir, || self.disk.list(dir)).map(Option::unwrap_or_default)
-    }
-
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -365,21 +340,7 @@ impl File for ForgivingFile {
         Ok(())
     }
 
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(changes_nothing())
-    }
+    refuse_changes_of_file!();
 }
 
 /// Returns whether something cannot be read because the disk is damaged, or because it is no file: a
@@ -387,10 +348,6 @@ impl File for ForgivingFile {
 fn is_forgiven(error: &io::Error) -> bool {
     let is_no_file = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory);
     is_no_file || is_unreadable(error)
-}
-
-fn changes_nothing() -> io::Error {
-    io::ErrorKind::PermissionDenied.into()
 }
 
 #[cfg(test)]

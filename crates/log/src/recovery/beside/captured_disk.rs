@@ -10,6 +10,7 @@ use ensilo_disk::{Disk, File, Listed, Lock, Place};
 use super::tails::Cut;
 use crate::format::{LogFileName, Manifest};
 use crate::recovery::error::OpenError;
+use crate::recovery::unchanged::{changes_nothing, refuse_changes_of_disk, refuse_changes_of_file};
 
 /// Lists and open files of a database. Nothing else is there, and nothing is changed through it.
 #[derive(Debug)]
@@ -97,40 +98,14 @@ impl CapturedDisk {
 }
 
 impl Disk for CapturedDisk {
-    fn create(&self, _: &Path, _: u64) -> io::Result<Box<dyn File>> {
-        Err(changes_nothing())
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        self.open_read(path)
-    }
+    refuse_changes_of_disk!();
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
         self.files.get(path).map_or(Err(not_found()), |file| Ok(Box::new(file.clone())))
     }
 
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn remove(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn remove_dir(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
     fn list(&self, dir: &Path) -> io::Result<Vec<Listed>> {
         self.lists.get(dir).cloned().ok_or_else(not_found)
-    }
-
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        Err(changes_nothing())
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -177,21 +152,7 @@ impl File for CapturedFile {
         }
     }
 
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        Err(changes_nothing())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(changes_nothing())
-    }
+    refuse_changes_of_file!();
 }
 
 impl CapturedFile {
@@ -205,10 +166,6 @@ impl CapturedFile {
         hidden.fill(0);
         Ok(())
     }
-}
-
-fn changes_nothing() -> io::Error {
-    io::ErrorKind::PermissionDenied.into()
 }
 
 fn not_found() -> io::Error {
