@@ -7,6 +7,7 @@
 mod addition;
 mod collect;
 mod commit;
+mod contention;
 mod context;
 mod garbage;
 mod key_bytes;

@@ -38,9 +38,9 @@ use crate::tid::TidWord;
 /// So many additions are noted for one record. With more of them the row is read: each is noted in a place of its own.
 const ADDITIONS_MAX: usize = 16;
 
-/// What an addition finds in the tree's record.
+/// What comes of an addition to the record that the tree has.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum Noting {
     /// It was noted.
     Noted,
     /// The row has to be read instead.
@@ -68,9 +68,9 @@ impl<V: Variant> Transaction<'_, V> {
             // SAFETY: a value of a store's tree is a record, read while this transaction is pinned.
             let record = unsafe { RecordPtr::from_index_value(value) };
             match self.add_to_record(record, key, since, additions)? {
-                Target::Noted => return Ok(true),
-                Target::NotAlone => return Ok(false),
-                Target::Superseded => cpu_relax(),
+                Noting::Noted => return Ok(true),
+                Noting::NotAlone => return Ok(false),
+                Noting::Superseded => cpu_relax(),
             }
         }
     }
@@ -82,14 +82,14 @@ impl<V: Variant> Transaction<'_, V> {
         key: &[u8],
         since: Epoch,
         additions: &[Addition],
-    ) -> Result<Target, Abort> {
+    ) -> Result<Noting, Abort> {
         let began = self.guard.epoch();
-        let target = self.context.note_additions(record, key, began, since, additions);
-        if has_fault::<V>(Fault::EarlyAddition) && target == Ok(Target::Noted) {
+        let noting = self.context.note_additions(record, key, began, since, additions);
+        if has_fault::<V>(Fault::EarlyAddition) && noting == Ok(Noting::Noted) {
             let noted = self.context.own_write(record);
             let _ = noted.and_then(|at| self.context.sums(&self.context.writes[at]));
         }
-        target.map_err(|abort| self.doom(abort))
+        noting.map_err(|abort| self.doom(abort))
     }
 
     /// Reads what the transaction has added to unread, before it writes otherwise to the record of its write at `at` by this handle.
@@ -117,8 +117,11 @@ impl<V: Variant> Transaction<'_, V> {
     /// Locks the record of the additions at `at` of the write set, whatever version it has, and makes a patch of them. On an error the record
     /// is not locked.
     #[cold]
-    pub(super) fn lock_additions(&mut self, at: usize) -> Result<(), Abort> {
+    pub(super) fn lock_additions(&mut self, at: usize, is_first: bool) -> Result<(), Abort> {
         let write = self.context.writes[at];
+        if is_first {
+            self.context.contention.stand_back(write.record.tid() != write.observed);
+        }
         let observed = self.context.lock_any_version(&write)?;
         let sums = match write.change {
             RecordChange::Add(span) if has_fault::<V>(Fault::EarlyAddition) => {
@@ -142,26 +145,26 @@ impl Context {
         began: Epoch,
         since: Epoch,
         additions: &[Addition],
-    ) -> Result<Target, Abort> {
+    ) -> Result<Noting, Abort> {
         if let Some(at) = self.own_write(record) {
             return self.note_more(at, additions);
         }
         let word = record.stable_tid().map_err(|reason| Abort::new(reason, record.store(), key))?;
         if !word.is_latest() {
-            return Ok(Target::Superseded);
+            return Ok(Noting::Superseded);
         }
         if word.is_absent() || word.tid().epoch() < since || additions.len() > ADDITIONS_MAX {
-            return Ok(Target::NotAlone);
+            return Ok(Noting::NotAlone);
         }
         // Reading finds out that a record has come into the place of one that the transaction has written.
         if self.may_hide_write(word, began) && self.has_written(record.store(), key)? {
-            return Ok(Target::NotAlone);
+            return Ok(Noting::NotAlone);
         }
         let len_words = record.row().len_words();
         let is_in_row = additions.iter().all(|addition| (addition.word as usize) < len_words);
         if !is_in_row {
             assert!(!record.is_still(word), "an addition outside the row");
-            return Ok(Target::NotAlone);
+            return Ok(Noting::NotAlone);
         }
         let span = self.push_additions(additions)?;
         let key = self.push_key(key)?;
@@ -174,16 +177,16 @@ impl Context {
             is_created: false,
             plan: InstallPlan::Open,
         })?;
-        Ok(Target::Noted)
+        Ok(Noting::Noted)
     }
 
     /// Notes additions to a record that the transaction has written at `at`.
-    fn note_more(&mut self, at: usize, additions: &[Addition]) -> Result<Target, Abort> {
-        let RecordChange::Add(span) = self.writes[at].change else { return Ok(Target::NotAlone) };
+    fn note_more(&mut self, at: usize, additions: &[Addition]) -> Result<Noting, Abort> {
+        let RecordChange::Add(span) = self.writes[at].change else { return Ok(Noting::NotAlone) };
         let mut all = AllAdditions::default();
         let noted = self.additions(span);
         if !noted.chain(additions.iter().copied()).all(|addition| all.add(addition)) {
-            return Ok(Target::NotAlone);
+            return Ok(Noting::NotAlone);
         }
         let all = all.as_slice();
         if all.len() == span.len as usize {
@@ -191,7 +194,7 @@ impl Context {
         } else {
             self.writes[at].change = RecordChange::Add(self.push_additions(all)?);
         }
-        Ok(Target::Noted)
+        Ok(Noting::Noted)
     }
 
     /// Puts additions among the row words, with room for the patch that becomes of them.
@@ -318,7 +321,7 @@ impl Context {
 }
 
 impl RowSpan {
-    /// Returns the first `len` pairs of the room behind additions.
+    /// Returns the span of the first `len` pairs in the room behind additions.
     fn pairs(self, len: usize) -> RowSpan {
         RowSpan { start: self.start + 2 * self.len + 1, len: len as u32 }
     }

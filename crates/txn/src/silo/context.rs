@@ -11,6 +11,7 @@ use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::AtomicU64;
 
+use super::contention::Contention;
 use super::garbage::Garbage;
 use super::lost_write::LostWrites;
 use super::protection::Protection;
@@ -86,6 +87,8 @@ pub(crate) struct Context {
     pub(super) logged_count: usize,
     /// While prepared: how many of the records and nodes that were read are registered.
     pub(super) registered: usize,
+    /// Of the rows that transactions have added to.
+    pub(super) contention: Contention,
     /// What the transaction has registered, if it is protected.
     pub(super) protection: Option<Box<Protection>>,
 }
@@ -125,6 +128,7 @@ impl Context {
             full_rows_before: Epoch::new(0),
             logged_count: 0,
             registered: 0,
+            contention: Contention::default(),
             protection: None,
         }
     }

@@ -147,7 +147,7 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
     }
 
     fn check_so_far(&mut self) -> Result<(), Abort> {
-        self.check_unsettled()
+        self.check_reads_so_far()
     }
 
     #[inline]

@@ -89,7 +89,7 @@ impl RecordChange {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct WriteEntry {
     pub(super) record: RecordPtr,
-    /// The version that this transaction saw, and replaces. Of additions, the version that was there when they were noted.
+    /// The version that this transaction saw, and replaces. Of additions, a version that was there before, on which nothing depends.
     pub(super) observed: TidWord,
     pub(super) change: RecordChange,
     pub(super) key: KeySpan,

@@ -45,12 +45,12 @@ impl<V: Variant> Transaction<'_, V> {
     /// Phase 2 without a commit: says whether what was read was current, and the last epoch that it is of.
     pub(in crate::silo) fn check_reads(&mut self) -> Result<Epoch, Abort> {
         self.settle_all().map_err(|abort| self.doom(abort))?;
-        self.check_unsettled()?;
+        self.check_reads_so_far()?;
         Ok(self.context.largest_tid_seen().epoch())
     }
 
     /// The same for a transaction that goes on: of what it adds to it looks only whether the rows are there.
-    pub(in crate::silo) fn check_unsettled(&mut self) -> Result<(), Abort> {
+    pub(in crate::silo) fn check_reads_so_far(&mut self) -> Result<(), Abort> {
         let outcome = self.validate_reads().and_then(|()| self.validate_writes());
         outcome.map_err(|abort| self.doom(abort))
     }
