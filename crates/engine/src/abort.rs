@@ -45,6 +45,9 @@ pub enum AbortReason {
     RowUnreadable,
     /// A number that was added to without a look at it has no room for the sum: the next attempt reads it first.
     SumOutOfRange,
+    /// A table was being changed or truncated when the transaction was to open it, which waits for the transaction to end: the next attempt comes
+    /// after the change.
+    TableChanging,
 }
 
 /// What bounds a transaction, in words.
@@ -69,6 +72,7 @@ impl AbortReason {
         AbortReason::PreparedRead,
         AbortReason::RowUnreadable,
         AbortReason::SumOutOfRange,
+        AbortReason::TableChanging,
     ];
 
     /// Returns whether the same transaction may succeed when it is run again.
@@ -105,6 +109,7 @@ impl AbortReason {
             AbortReason::PreparedRead => "prepared read",
             AbortReason::RowUnreadable => "row unreadable",
             AbortReason::SumOutOfRange => "sum out of range",
+            AbortReason::TableChanging => "table being changed",
         }
     }
 

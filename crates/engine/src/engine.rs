@@ -89,9 +89,9 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         self.epochs().take_snapshot(since);
     }
 
-    /// Draws a line in the serial order: of the transactions that begin from now on none comes before one that has ended. An engine whose order is that
-    /// of the commits has nothing to do for that, as by default.
-    fn draw_line(&self) {}
+    /// Makes a fence in the serial order: a transaction that begins after this call comes after each one that had ended before it. An engine whose
+    /// serial order is the order of the commits has nothing to do for that, as by default.
+    fn fence_serial_order(&self) {}
 
     /// Returns a session. It may go on with what another one has left behind: its memory, its garbage and its last TID.
     fn session(self: &Arc<Self>) -> Self::Session;

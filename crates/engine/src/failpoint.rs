@@ -17,6 +17,8 @@ pub enum Failpoint {
     IndexFilled,
     /// An index that is dropped or given up takes no reads and no entries any more. Writers still know it.
     IndexDropped,
+    /// A table that is about to be changed or truncated is refused to statements, and transactions that are under way are waited for next.
+    TableRefused,
     /// The catalog's rows of a table that is dropped, or truncated, are gone, and nothing else of it.
     TableRowsDeleted,
     /// A table is unknown to statements that begin from now on, or its stores are, since it was truncated. They are still there.

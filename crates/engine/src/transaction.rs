@@ -183,17 +183,15 @@ pub trait Write: Read + Sized {
     /// When a word lies outside the row, another transaction has found the record, or this one has deleted it.
     fn patch(&mut self, found: Self::Found, words: &[(u32, u64)]) -> Result<(), Abort>;
 
-    /// Adds to numbers of the row under `key`, at the commit and to what they are then: others may add to the row until then, and are in no
-    /// conflict with the transaction. Reads of the transaction see the sums; after one, the transaction relies on the row like any that it has
-    /// read.
+    /// Adds to numbers of the row under `key` when the transaction commits, to what they are then: transactions that add to the row until then do not
+    /// conflict with this one. Reads of this transaction see the sums; after a read it relies on the row as on any that it has read.
     ///
-    /// Returns `false`, and does nothing, where that does not go, so that the row has to be read and [patched](Write::patch) instead: there is no row
-    /// under the key, or one of an epoch before `since`; the transaction has changed it otherwise, or has much to add to it; it is one that others
-    /// give way to. By default it always is so.
+    /// Returns `false`, and does nothing, where the row has to be read and [patched](Write::patch) instead: because there is no row under the key, or
+    /// one of an epoch before `since`, because the transaction has changed the row otherwise or has many additions to it, or because others give way to the
+    /// transaction. By default it always returns `false`.
     ///
     /// # Errors
-    /// [`Abort`] when the transaction cannot commit any more. Where a number has no room for the sum, that comes out at the commit, or when the
-    /// transaction reads the row: with [`AbortReason::SumOutOfRange`](crate::AbortReason::SumOutOfRange), whether or not its other reads are current.
+    /// [`Abort`] when the transaction cannot commit any more. Where a number has no room for the sum, the commit fails, or the read of the row: with [`AbortReason::SumOutOfRange`](crate::AbortReason::SumOutOfRange), whether or not its other reads are current.
     ///
     /// # Panics
     /// When a number lies outside the row.

@@ -137,7 +137,7 @@ fn try_again<E: Engine, R>(
         watch.note_attempt();
         match attempt_once(worker, body) {
             Ok(visible) => {
-                worker.raw.counters().note_attempts(attempts.made + 1);
+                worker.raw.counters().note_attempts(attempts.made + attempts.by_sums + 1);
                 return Ok(visible);
             }
             Err(next) => undone = next,
@@ -149,6 +149,8 @@ fn try_again<E: Engine, R>(
 #[derive(Debug, Default)]
 struct Attempts {
     made: u32,
+    /// How many were made besides, to find out that a number has no room for a sum.
+    by_sums: u32,
     /// How many of them have failed because of what they had read.
     outdated: u32,
     shortage: Shortage,
@@ -170,7 +172,7 @@ impl Attempts {
         let was_protected = mem::take(&mut self.was_protected);
         // No retry: the next one goes another way.
         if undone.is_unread_sum() {
-            self.made += 1;
+            self.by_sums += 1;
             worker.local.adds_by_reading = true;
             return Ok(());
         }
@@ -235,6 +237,7 @@ fn await_next_attempt<E: Engine>(
     undone: Undone,
 ) -> Result<(), Box<Undone>> {
     let is_conflict = undone.is_conflict();
+    let is_by_changing_table = undone.is_by_changing_table();
     if !is_conflict || attempt > retries {
         worker.raw.counters().note_attempts(attempt);
         let Undone { error, is_own_abort, .. } = undone;
@@ -250,7 +253,12 @@ fn await_next_attempt<E: Engine>(
     if shared.is_closed() {
         return Err(Error::Closed.into());
     }
-    backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
+    if is_by_changing_table {
+        // The one who changes it has the catalog until it is done.
+        drop(shared.catalog.change());
+    } else {
+        backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
+    }
     Ok(())
 }
 

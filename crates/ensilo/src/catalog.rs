@@ -20,6 +20,7 @@ pub(crate) mod index_set;
 mod load;
 pub(crate) mod rebuild;
 mod rebuild_broken;
+pub(crate) mod refused_opening;
 pub(crate) mod system;
 pub(crate) mod table_core;
 mod truncate;

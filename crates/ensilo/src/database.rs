@@ -13,9 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Session as _};
+use ensilo_engine::{Engine, Session as _, Store as _};
 
 use crate::attempt::{self, RetryPolicy};
+use crate::catalog::refused_opening;
 use crate::catalog::table_core::TableCore;
 use crate::options::Options;
 use crate::pool::JobHandle;
@@ -25,7 +26,7 @@ use crate::session::Session;
 use crate::shared::DatabaseShared;
 use crate::statistics::Statistics;
 use crate::transaction::{Reader, Snapshot, Transaction};
-use crate::{Error, Result};
+use crate::{Error, Result, worker};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
@@ -419,6 +420,10 @@ impl<E: Engine> Database<E> {
             let table = self.shared.catalog.table(name)?;
             if !table.is_changed() {
                 return Ok(table);
+            }
+            if worker::check_outside_transactions(self.shared.id()).is_err() {
+                let abort = refused_opening::note(self.shared.id(), table.store.id());
+                return Err(self.shared.explain(Error::from_raw(abort)));
             }
             // It is being changed, for a moment: the one who does it has the catalog.
             drop(self.shared.catalog.change());

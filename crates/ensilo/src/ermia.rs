@@ -6,8 +6,7 @@
 //! it is run again.
 //!
 //! [`Ermia`] is serializable. `Ermia<SnapshotIsolation>` leaves that last check out, for programs that need no more than snapshot
-//! isolation: of two transactions each may write what it has concluded from a row that the other one changes (write skew), and one that is
-//! older than an index may miss rows in it. Wherever this crate says "serializable", read "under snapshot isolation" for it.
+//! isolation: of two transactions each may write what it has concluded from a row that the other one changes (write skew). Wherever this crate says "serializable", read "under snapshot isolation" for it.
 //!
 //! Databases over it are in memory ([`Options::in_memory_with`](crate::Options::in_memory_with)) or in a directory
 //! ([`Options::open_as`](crate::Options::open_as)). A directory opens with either engine, also with the one that has not written it:

@@ -27,7 +27,6 @@ impl<E: Engine> Lendable for ThreadWorker<E> {
     fn forget_use(&mut self) {
         self.local.end_use();
         self.local.control = None;
-        self.local.adds_by_reading = false;
     }
 }
 

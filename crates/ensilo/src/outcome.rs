@@ -49,6 +49,12 @@ impl Undone {
         self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if is_sum(abort))
     }
 
+    /// Returns whether the attempt has ended because a table was being changed that it was to open.
+    pub(crate) fn is_by_changing_table(&self) -> bool {
+        let is_changing = |abort: &Abort| abort.reason() == AbortReason::TableChanging;
+        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if is_changing(abort))
+    }
+
     /// Returns whether the attempt has ended because there was no room for what it has to remember.
     pub(crate) fn is_too_large(&self) -> bool {
         self.is_own_abort && matches!(self.error, Error::OutOfMemory(_) | Error::TransactionTooLarge(_))

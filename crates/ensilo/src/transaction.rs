@@ -25,6 +25,7 @@ use ensilo_sync::region::{self, Region};
 
 use crate::catalog::index_core::EPOCH_SHOWN_MAX;
 use crate::catalog::index_set::Pinned;
+use crate::catalog::refused_opening;
 use crate::catalog::table_core::TableCore;
 use crate::local::Local;
 use crate::outcome::{Undone, may_retry};
@@ -293,6 +294,9 @@ impl<'t, E: Engine> Transaction<'t, E> {
         {
             return Undone::by_abort(abort);
         }
+        if let Some(abort) = refused_opening::take(self.inner.local.database) {
+            return Undone::by_abort(abort);
+        }
         if own_error::is_stand_in(&error)
             && let Err(stopped) = self.inner.local.check_control()
         {
@@ -356,6 +360,7 @@ impl<E: Engine> Transaction<'_, E> {
     #[cold]
     pub(crate) fn give_up(mut self, panic: CaughtPanic) -> Undone {
         let doomed = self.inner.doomed.take().filter(|abort| may_retry(abort.reason()));
+        let doomed = doomed.or_else(|| refused_opening::take(self.inner.local.database));
         let conflict = doomed.or_else(|| self.inner.raw.check().err());
         drop(self);
         match conflict {

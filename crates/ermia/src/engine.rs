@@ -159,8 +159,8 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         &self.shared.epochs
     }
 
-    fn draw_line(&self) {
-        self.shared.snapshot.draw_line(&self.shared.clock);
+    fn fence_serial_order(&self) {
+        self.shared.snapshot.fence(&self.shared.clock);
     }
 
     fn session(self: &Arc<Self>) -> ErmiaSession<I> {

@@ -77,7 +77,7 @@ pub(crate) const fn has_fault<I: Isolation>(fault: Fault) -> bool {
 pub struct Serializable;
 
 /// Snapshot isolation: a transaction reads what was committed when it began, and no two that overlap write the same row. Write skew is
-/// possible. To a transaction that is older than an index, or than a part of its entries, these are missing.
+/// possible.
 #[derive(Copy, Clone, Debug)]
 pub struct SnapshotIsolation;
 

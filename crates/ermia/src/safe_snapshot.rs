@@ -67,23 +67,27 @@ impl SafeSnapshot {
         }
         // Before the stamp: what has committed by then is shown.
         let (epoch, snapshot_epoch) = (epochs.global_epoch(), epochs.snapshot_epoch());
+        let stamp = self.mark(clock);
+        *taken = Some(Taken { epoch, snapshot_epoch, stamp });
+        stamp
+    }
+
+    /// Makes a fence in the serial order, as a snapshot does: a transaction that takes a stamp from now on, and has written, has no successor that had
+    /// committed before. Nobody reads there.
+    pub(crate) fn fence(&self, clock: &Clock) {
+        let _taken = lock(&self.taken);
+        self.mark(clock);
+    }
+
+    /// Takes a stamp that those who commit later compare theirs with. The caller has `taken` locked.
+    fn mark(&self, clock: &Clock) -> Stamp {
         if !is_left_out(Step::PendingSnapshot) {
             // Relaxed: [commit-order] who takes a later stamp sees this, or the snapshot.
             self.newest.store(PENDING, Ordering::Relaxed);
         }
         let stamp = clock.snapshot_stamp();
         self.newest.store(stamp.get(), Ordering::Release);
-        *taken = Some(Taken { epoch, snapshot_epoch, stamp });
         stamp
-    }
-
-    /// Draws a line as a snapshot does that nobody reads at: whoever takes a stamp from now on, and has written, has no successor that has committed
-    /// before.
-    pub(crate) fn draw_line(&self, clock: &Clock) {
-        let _taken = lock(&self.taken);
-        // Relaxed: [commit-order] as in `current`.
-        self.newest.store(PENDING, Ordering::Relaxed);
-        self.newest.store(clock.snapshot_stamp().get(), Ordering::Release);
     }
 
     /// Returns the snapshot that others may begin to read at; one that is no longer current is forgotten.

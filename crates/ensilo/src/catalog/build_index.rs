@@ -7,6 +7,7 @@
 //! introduce      writers that begin from here on keep the index; nobody reads it
 //!   | wait       until the transactions that began before have ended: those did not keep it
 //! fill           small transactions add the entries of the rows that are there
+//!   | wait       over an engine that reads as of the begin, until the transactions that began before have ended: those do not see all entries
 //! finish         transactions may read it; snapshots as soon as they show a point in time after the last entry
 //! ```
 //! Filling and writers may meet at a row: each is a serializable transaction that reads the row and writes
@@ -70,15 +71,20 @@ impl<E: Engine> DatabaseShared<E> {
         built.map_err(|error| self.explain(error))
     }
 
-    /// Waits until writers keep an index. What rows had before in its columns it does not know, not even as deletions: a transaction that finds nothing
-    /// there may not come before one that has changed such a row without it.
+    /// Waits until writers keep an index. Of values that rows had before, the index has neither entries nor deletions: a transaction that finds none
+    /// there has to come after those that have changed such rows without the index.
     pub(super) fn wait_for_introduction(&self) -> Result<()> {
         self.wait_for_older_transactions()?;
-        self.engine.draw_line();
+        self.engine.fence_serial_order();
         Ok(())
     }
 
-    /// Adds the entries of all rows, while writers keep the index.
+    /// Waits, after the last entry was added, until no transaction reads as of before that: it would not see all entries.
+    fn wait_until_entries_are_seen(&self) -> Result<()> {
+        if TransactionOf::<'_, E>::READS_AS_OF_BEGIN { self.wait_for_older_transactions() } else { Ok(()) }
+    }
+
+    /// Adds the entries of all rows, while writers keep the index. All transactions that are under way afterwards see them.
     pub(super) fn fill_index(&self, table: &TableCore<E::Store>, index: &IndexCore<E::Store>) -> Result<()> {
         let mut after: Option<KeyBuf> = None;
         let mut batch_len = BATCH_LEN_MAX;
@@ -96,7 +102,7 @@ impl<E: Engine> DatabaseShared<E> {
                     shortage = Shortage::default();
                     batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
                 }
-                Ok(Visible { value: None, .. }) => return Ok(()),
+                Ok(Visible { value: None, .. }) => return self.wait_until_entries_are_seen(),
                 // Fewer rows meet fewer writers; with one row some attempt gets through.
                 Err(undone) if undone.is_conflict() => batch_len = (batch_len / 2).max(1),
                 Err(undone)

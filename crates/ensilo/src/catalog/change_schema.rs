@@ -4,8 +4,9 @@
 //!
 //! 1. All rows are in memory, and the transactions that are under way end. The table is used as before meanwhile.
 //! 2. The handles that there are, to the table and to its indexes, are refused to statements.
-//! 3. The transactions that are under way since end. No row of the old schema is written any more. Where one of them takes long,
-//!    the refusal is taken back, and it begins anew with step 1.
+//! 3. The transactions that are under way since end. No row of the old schema is written any more. Then there is a fence in the serial order, a
+//!    snapshot is taken, and the transactions end that have begun meanwhile: who uses the changed table sees, and comes after, all that have used it
+//!    before. Where one of them takes long, the refusal is taken back, and it begins anew with step 1.
 //! 4. A new epoch begins, of which no row is yet: rows of it, and of those after it, are of the new schema.
 //! 5. The catalog's rows are changed, by a transaction of this epoch or a later one.
 //! 6. New handles are to the table as it is now. The first row of the new schema is written after all of this.
@@ -17,7 +18,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ensilo_engine::{Engine, Store};
+use ensilo_engine::{Engine, Failpoint, Store};
+use ensilo_epoch::Epoch;
 use ensilo_row::{ROW_LEN_MAX, Schema, SchemaChange};
 
 use super::change::Indexes;
@@ -77,11 +79,7 @@ impl<E: Engine> DatabaseShared<E> {
             return Err(Error::IndexNotReady(Name::new(&*index.name)));
         }
         let refusal = Refusal::new(self.id(), &table, &indexes);
-        let deadline = Some(Instant::now() + REFUSAL_MAX);
-        if !wait::for_older_transactions_until(&*self.engine, || self.is_closed(), deadline)? {
-            return Ok(false);
-        }
-        let since = wait::for_next_epoch(&*self.engine, || self.is_closed())?;
+        let Some(since) = self.wait_until_unused()? else { return Ok(false) };
         let (schema, history) =
             table.history().changed(&schema, &change, since.get()).map_err(Error::from_schema)?;
         let changed = Arc::new(table.changed(self.id(), schema, history));
@@ -94,6 +92,25 @@ impl<E: Engine> DatabaseShared<E> {
             self.catalog.write().insert(Arc::clone(&changed.name), changed);
         }
         self.answer(outcome, Durability::Stored).map(|()| true)
+    }
+
+    /// Waits until all transactions show a point in time at which nobody has used a refused table any more, and come after all that have used it.
+    /// Returns an epoch that has begun since, or `None` if some transactions take long.
+    pub(super) fn wait_until_unused(&self) -> Result<Option<Epoch>> {
+        let deadline = Some(Instant::now() + REFUSAL_MAX);
+        let wait = || wait::for_older_transactions_until(&*self.engine, || self.is_closed(), deadline);
+        E::reached(Failpoint::TableRefused);
+        if !wait()? {
+            return Ok(None);
+        }
+        self.engine.fence_serial_order();
+        if E::SNAPSHOTS {
+            self.engine.take_snapshot(Instant::now());
+        }
+        if !wait()? {
+            return Ok(None);
+        }
+        wait::for_next_epoch(&*self.engine, || self.is_closed()).map(Some)
     }
 
     /// Returns the indexes as those of the changed table.

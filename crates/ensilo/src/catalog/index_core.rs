@@ -122,7 +122,7 @@ impl<S: Store> IndexCore<S> {
     }
 
     /// Returns whether writers keep the index, or are about to.
-    pub(super) fn is_announced(&self) -> bool {
+    pub(super) fn is_or_will_be_kept(&self) -> bool {
         // Relaxed: as in `is_kept`.
         self.ready_from.load(Ordering::Relaxed) != BROKEN
     }

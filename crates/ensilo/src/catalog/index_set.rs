@@ -49,7 +49,7 @@ pub(crate) struct IndexSet<S> {
     /// Those that writers keep.
     pub(crate) indexes: Box<[Arc<IndexCore<S>>]>,
     /// Those that writers leave alone, because they are broken or are not kept yet.
-    others: Box<[Arc<IndexCore<S>>]>,
+    not_kept: Box<[Arc<IndexCore<S>>]>,
     /// The columns that any of those names that are kept, or are about to be, as [`column_mask`] makes it.
     columns: u64,
 }
@@ -71,11 +71,11 @@ unsafe impl<S> Send for Replaced<S> where IndexSet<S>: Send + Sync {}
 
 impl<S: Store> IndexSet<S> {
     pub(crate) fn new(indexes: Vec<Arc<IndexCore<S>>>) -> Self {
-        let announced = indexes.iter().filter(|index| index.is_announced());
+        let announced = indexes.iter().filter(|index| index.is_or_will_be_kept());
         let columns = announced.flat_map(|index| index.schema.parts());
         let columns = columns.fold(0, |mask, part| mask | column_mask(&[part.column]));
-        let (indexes, others): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
-        IndexSet { indexes: indexes.into(), others: others.into(), columns }
+        let (indexes, not_kept): (Vec<_>, Vec<_>) = indexes.into_iter().partition(|index| index.is_kept());
+        IndexSet { indexes: indexes.into(), not_kept: not_kept.into(), columns }
     }
 
     /// Returns whether any index that is kept, or is about to be, names a column of `mask`. Never says no wrongly.
@@ -98,7 +98,7 @@ pub(crate) const fn column_mask(columns: &[usize]) -> u64 {
 
 impl<S> Default for IndexSet<S> {
     fn default() -> Self {
-        IndexSet { indexes: Box::default(), others: Box::default(), columns: 0 }
+        IndexSet { indexes: Box::default(), not_kept: Box::default(), columns: 0 }
     }
 }
 
@@ -125,7 +125,7 @@ impl<S: Store> IndexSetCell<S> {
         let _replaced = lock(&self.replaced);
         // SAFETY: sets are replaced and freed under the lock only.
         let current = unsafe { &*self.current.load(Ordering::Acquire) };
-        [&*current.indexes, &*current.others].concat()
+        [&*current.indexes, &*current.not_kept].concat()
     }
 
     /// Puts another set in force: transactions that begin after this call see it.

@@ -17,9 +17,9 @@
 //! uses the new table: the table is emptied between all of the first and all of the second. Without step 4 a snapshot, or a transaction of an
 //! engine that reads as of its begin, could see the empty table and miss what was committed beside the old rows.
 //!
-//! In an engine whose serial order is not that of the commits, a transaction may come before one that it sees, and the new stores know nothing of
-//! deletions by which that would be found out. So a line is drawn ([`Engine::draw_line`]) once step 3 is over: whoever commits from then on comes before
-//! none that has used the old rows, and whoever uses the new ones has begun behind it.
+//! In an engine whose serial order is not that of the commits, a transaction may come before one whose writes it sees. The engine finds that out by what
+//! it keeps of deletions, and the new stores have none. So there is a fence in the order ([`Engine::fence_serial_order`]) once step 3 is over: who uses the
+//! new rows has begun after it, and comes after all that have used the old ones.
 //!
 //! # Crash
 //! Before the transaction of step 5 is stored the table has its rows, and its files have them too (step 7). What is written to the new
@@ -32,11 +32,10 @@
 //! nobody passes over rows of it that are stored.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use ensilo_engine::{Engine, Failpoint, Fault, Store as _};
 
-use super::change_schema::{REFUSAL_MAX, Refusal};
+use super::change_schema::Refusal;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::{Changes, wait};
@@ -71,30 +70,10 @@ impl<E: Engine> DatabaseShared<E> {
             return Err(Error::IndexNotReady(Name::new(&*index.name)));
         }
         let refusal = Refusal::new(self.id(), &table, &indexes);
-        if !self.wait_until_unused()? {
+        if E::FAULT != Some(Fault::TruncateUsedTables) && self.wait_until_unused()?.is_none() {
             return Ok(false);
         }
         self.replace_by_empty(&mut changes, &table, refusal).map(|()| true)
-    }
-
-    /// Waits until all transactions show a point in time at which nobody has used the refused table any more. Returns `false` if some take long.
-    fn wait_until_unused(&self) -> Result<bool> {
-        if E::FAULT == Some(Fault::TruncateUsedTables) {
-            return Ok(true);
-        }
-        let deadline = Some(Instant::now() + REFUSAL_MAX);
-        let wait = || wait::for_older_transactions_until(&*self.engine, || self.is_closed(), deadline);
-        if !wait()? {
-            return Ok(false);
-        }
-        self.engine.draw_line();
-        if E::SNAPSHOTS {
-            self.engine.take_snapshot(Instant::now());
-        }
-        if !wait()? {
-            return Ok(false);
-        }
-        wait::for_next_epoch(&*self.engine, || self.is_closed()).map(|_| true)
     }
 
     /// Puts an empty table in the place of one that nobody uses.

@@ -99,7 +99,8 @@ impl<E: Engine> Database<E> {
     ///
     /// # What happens to the others
     /// The change waits until all transactions that are under way have ended, of any table: those of sessions, and prepared ones. Handles to the
-    /// table of before, and to its indexes, then answer [`Error::TableChanged`]; those who open the table meanwhile wait for the change.
+    /// table of before, and to its indexes, then answer [`Error::TableChanged`]. Those who open the table meanwhile wait for the change; within a
+    /// transaction that is a conflict, as [`Database::truncate_table`] says it.
     /// After a crash the table is as it was before, or as it is afterwards.
     ///
     /// # Errors
@@ -201,7 +202,8 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index
-    /// that `T` declares is missing or defined otherwise; [`Error::Closed`]. Where `T` has a key that is `auto` and the table gives no keys
+    /// that `T` declares is missing or defined otherwise; [`Error::Closed`]; [`Error::Aborted`] within a transaction while the table is being changed or
+    /// truncated: return it from the closure, and the request runs again behind the change. Where `T` has a key that is `auto` and the table gives no keys
     /// yet, also those of [`Database::sequence`] when one is to be made, but for [`Error::ReadOnly`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())
@@ -228,7 +230,7 @@ impl<E: Engine> Database<E> {
     /// Returns a handle to the existing table of this name.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], [`Error::Closed`]; where the database has sequences, those of a request that reads: whether this table gives keys is
+    /// [`Error::UnknownTable`], [`Error::Closed`]; [`Error::Aborted`] as [`Database::open_table`]; where the database has sequences, those of a request that reads: whether this table gives keys is
     /// looked up.
     pub fn open_dynamic_table(&self, name: &str) -> Result<DynamicTable<E>> {
         self.table_core(name).and_then(|core| self.dynamic_table_of(core))
@@ -335,8 +337,9 @@ impl<E: Engine> Database<E> {
     /// statements on the table are refused with [`Error::TableChanged`] for up to a second at a time, and let in again. A session that keeps a transaction
     /// open keeps this call waiting; [`EpochStatistics::oldest_pin`](crate::EpochStatistics::oldest_pin) shows that there is one. Handles to the table of before, and to its indexes, answer
     /// [`Error::TableChanged`] afterwards, which no retry heals: they are opened again, or each time within the closure that uses them,
-    /// which takes a fraction of a microsecond. Those who open the table meanwhile wait. A snapshot that begins afterwards shows the empty
-    /// table.
+    /// which takes a fraction of a microsecond. Those who open the table meanwhile wait; within a transaction, for which this call waits, opening it is
+    /// a conflict ([`AbortReason::TableChanging`](crate::AbortReason::TableChanging)), and a request runs again once the table is empty. A snapshot that
+    /// begins afterwards shows the empty table.
     ///
     /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and leave out up to a block of them; row ids go on as well.
     ///

@@ -1,17 +1,19 @@
 //! What is of ERMIA's engine alone: its level without the safety net, and what it cannot do.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo::ermia::{Ermia, Isolation, SnapshotIsolation};
-use ensilo::generic::Session;
+use ensilo::generic::{self, Session};
 use ensilo::variants::Failpoint;
-use ensilo::{Error, Result, Row};
+use ensilo::{Error, Options, Order, Result, Row};
 
 use super::every_engine::unique_builds::the_old_row_changes_between_read_and_entry;
 use super::opened::{Table, with_accounts};
-use crate::account;
-use crate::failpoints;
+use crate::failpoints::{self, HookedErmia};
+use crate::{Account, account};
 
 /// Snapshot isolation, with a closure at its named places.
 #[derive(Copy, Clone, Debug)]
@@ -29,6 +31,41 @@ impl Isolation for Hooked {
 #[test]
 fn a_row_that_changes_while_an_index_is_built_has_one_entry_under_snapshot_isolation() {
     the_old_row_changes_between_read_and_entry::<Ermia<Hooked>>();
+}
+
+#[test]
+fn an_index_is_read_once_those_have_ended_that_began_before_its_last_entry() {
+    let options = Options::default().epoch_interval(Duration::from_millis(1));
+    let db: generic::Database<HookedErmia> = options.in_memory_with().unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    db.transact(|tx| accounts.insert(tx, &account(1))).unwrap();
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let (for_hook, ended, mut has_begun) = (db.clone(), Arc::clone(&has_ended), false);
+    failpoints::hook(move |place| match place {
+        Failpoint::IndexRowsRead if !has_begun => {
+            has_begun = true;
+            let (db, accounts, ended) = (for_hook.clone(), accounts.clone(), Arc::clone(&ended));
+            let begun = Arc::new(Barrier::new(2));
+            let may_go_on = Arc::clone(&begun);
+            thread::spawn(move || {
+                let mut session = db.begin().unwrap();
+                assert!(accounts.get(&mut session, 1).unwrap().is_some());
+                begun.wait();
+                // To this session the entry of the row is missing.
+                for _ in 0..1_000 {
+                    thread::yield_now();
+                    assert!(accounts.get(&mut session, 1).unwrap().is_some());
+                }
+                ended.store(true, Ordering::SeqCst);
+                session.commit().unwrap();
+            });
+            may_go_on.wait();
+        }
+        Failpoint::IndexFilled => assert!(ended.load(Ordering::SeqCst)),
+        _ => {}
+    });
+    db.create_index("account", "by_visits", [("visits", Order::Ascending)]).unwrap();
+    assert!(has_ended.load(Ordering::SeqCst));
 }
 
 #[test]

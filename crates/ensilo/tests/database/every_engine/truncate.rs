@@ -1,11 +1,12 @@
 //! Truncating tables: what is left, what handles and consumers meet, and that each transaction sees all of a table's rows or none.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo::variants::Failpoint;
-use ensilo::{Columns, Error, Options, Order, Row, RowId, Value, generic};
+use ensilo::{AbortReason, Columns, Error, Options, Order, Row, RowId, Value, generic};
 
 use super::schema_changes::visit_beside_a_change;
 use super::{
@@ -58,6 +59,64 @@ fn a_truncated_table_is_empty_with_its_columns_and_indexes() {
     .unwrap();
     db.drop_table("account").unwrap();
     assert!(matches!(db.truncate_table("account"), Err(Error::UnknownTable(_))));
+}
+
+/// A database with hooks, which has five accounts and no events.
+fn hooked() -> (generic::Database<HookedEngine>, generic::Table<Event, HookedEngine>) {
+    let options = Options::default().epoch_interval(Duration::from_millis(1));
+    let db: generic::Database<HookedEngine> = options.in_memory_with().unwrap();
+    let (accounts, events) = (db.create_table::<Account>().unwrap(), db.create_table::<Event>().unwrap());
+    db.transact(|tx| (0..5).try_for_each(|id| accounts.insert(tx, &account(id)).map(|_| ()))).unwrap();
+    (db, events)
+}
+
+#[test]
+fn a_request_that_opens_a_table_which_is_being_truncated_runs_again_behind_that() {
+    let (db, _) = hooked();
+    let (for_hook, (ended, of_request)) = (db.clone(), mpsc::channel());
+    hook_once(Failpoint::TableRefused, 1, move || {
+        // The truncation goes on when the first attempt has met it.
+        let (db, ended, has_met) = (for_hook.clone(), ended.clone(), Arc::new(Barrier::new(2)));
+        let met = Arc::clone(&has_met);
+        thread::spawn(move || {
+            let mut attempts = 0;
+            let count = db.transact(|tx| {
+                attempts += 1;
+                let accounts = db.open_table::<Account>();
+                if attempts == 1 {
+                    met.wait();
+                }
+                accounts?.scan().count(tx)
+            });
+            ended.send((count, attempts)).unwrap();
+        });
+        has_met.wait();
+    });
+    db.truncate_table("account").unwrap();
+    let (count, attempts) = of_request.recv().unwrap();
+    assert_eq!((count.unwrap(), attempts), (0, 2));
+}
+
+#[test]
+fn a_session_that_opens_a_table_which_is_being_truncated_is_refused_and_goes_on() {
+    let (db, events) = hooked();
+    let (for_hook, (ended, of_session)) = (db.clone(), mpsc::channel());
+    hook_once(Failpoint::TableRefused, 1, move || {
+        let (db, events) = (for_hook.clone(), events.clone());
+        let in_session = move || {
+            let mut session = db.begin().unwrap();
+            assert_eq!(events.scan().count(&mut session).unwrap(), 0);
+            let refused = db.open_table::<Account>().unwrap_err();
+            session.commit().unwrap();
+            refused
+        };
+        ended.send(thread::spawn(in_session).join().unwrap()).unwrap();
+    });
+    db.truncate_table("account").unwrap();
+    let refused = of_session.recv().unwrap();
+    let is_changing = |abort: &ensilo::Abort| abort.reason() == AbortReason::TableChanging;
+    assert!(matches!(&refused, Error::Aborted(abort) if is_changing(abort)), "{refused}");
+    assert!(refused.is_retryable(), "{refused}");
 }
 
 #[test]
