@@ -125,12 +125,21 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
         &self.core.name
     }
 
+    /// Returns the options that the sequence has now, each of them set: to change one of them by
+    /// [`Database::alter_sequence`](crate::generic::Database::alter_sequence), or to show them.
+    pub fn options(&self) -> SequenceOptions {
+        SequenceOptions::of(&self.core.definition())
+    }
+
     /// Gives the next number.
     ///
     /// # Errors
     /// See [`Sequence`].
     pub fn next<'t>(&self, tx: &mut impl WriteTransaction<'t, E>) -> Result<N> {
-        tx.statement(|inner| self.of_wide(self.give(inner, 1)?.first))
+        tx.statement(|inner| {
+            let given = self.give(inner, 1)?;
+            N::of_wide(given.first).ok_or_else(|| self.core.exhausted())
+        })
     }
 
     /// Gives the next `count` numbers, which nobody else gets any of in between.
@@ -158,8 +167,6 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
         }
         tx.statement(|inner| {
             let Given { first, increment, .. } = self.give(inner, u64::from(count))?;
-            let last = first + i128::from(increment) * i128::from(count - 1);
-            self.of_wide(first).and_then(|_| self.of_wide(last))?;
             Ok(SequenceNumbers { next: first, increment, left: count, numbers: PhantomData })
         })
     }
@@ -193,7 +200,7 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
 
     fn give(&self, inner: &mut Inner<'_, impl WriteOf<E>>, count: u64) -> Result<Given> {
         self.check(inner)?;
-        let given = self.shared.give_numbers(&self.core, count)?;
+        let given = self.shared.give_numbers(&self.core, count, &(N::LEAST..=N::LARGEST))?;
         inner.local.note_numbers(given.epoch);
         Ok(given)
     }
@@ -205,11 +212,6 @@ impl<N: SequenceNumber, E: Engine> Sequence<N, E> {
             return Err(Error::UnknownSequence(Name::new(name)));
         }
         inner.local.check_control()
-    }
-
-    /// Returns a number that is within the sequence's bounds as one of its type, which may be narrower once the sequence was altered.
-    fn of_wide(&self, wide: i128) -> Result<N> {
-        N::of_wide(wide).ok_or_else(|| self.core.exhausted())
     }
 }
 

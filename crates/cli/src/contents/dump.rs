@@ -158,7 +158,7 @@ impl Dump<'_> {
         let rows: u64 = dumped.iter().map(|table| table.rows).sum();
         let has_row_ids = tables.iter().any(|table| table.schema.key_parts().is_empty());
         // Ids behind these cannot be loaded.
-        let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0.min((1 << 59) - 1));
+        let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0);
         let of_programs = if is_whole { sequences::of_programs(&sequences) } else { Vec::new() };
         let description = DumpDescription::new(self.format, dumped, of_programs, largest_row_id).text();
         let path = target.join(SCHEMA_FILE);

@@ -35,8 +35,9 @@ rows before it are in; --skip-rows goes on behind them. With --atomic all rows o
 does, with all of them in memory until then; a transaction takes up to 1 GiB of log. When the command ends, what it says is in
 is on disk.
 
-Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create sequences, keys that tables give and row
-ids go on behind all that were given when the dump was made; of a file that is loaded into a table that is there, behind its rows.
+Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create keys that tables give and row ids go on
+behind all that were given when the dump was made; of a file that is loaded into a table that is there, behind its rows. Sequences of programs
+are loaded with --from alone, after all tables.
 
 Examples:
   ensilo load bank account accounts.csv
@@ -137,7 +138,7 @@ fn load_shown(arguments: &LoadArguments, view: &mut View) -> Result<(), String> 
         }
         open_shown(options, &arguments.directory).map_err(|error| error.to_string())
     };
-    if plan.largest_row_id.is_some() && arguments.directory.join("MANIFEST").exists() {
+    if plan.largest_row_id.is_some() && !is_new(&arguments.directory) {
         // An opening that lets row ids go on elsewhere has changed the database.
         let database: Database = open(None)?;
         let refused = refuse(&database, &plan);
@@ -172,7 +173,11 @@ fn plan_of_dump(from: &Path) -> Result<Plan, String> {
     };
     let tasks = description.tables.into_iter().map(task).collect::<Result<_, _>>()?;
     let sequences = description.sequences.iter().map(SequenceDescription::carried);
-    let sequences = sequences.collect::<Result<_, _>>().map_err(of_file)?;
+    let sequences: Vec<_> = sequences.collect::<Result<_, _>>().map_err(of_file)?;
+    let mut names = BTreeSet::new();
+    if let Some(name) = sequences.iter().filter_map(program_name).find(|name| !names.insert(*name)) {
+        return Err(of_file(format!("sequence {} comes twice", shown(name))));
+    }
     Ok(Plan { tasks, sequences, largest_row_id: description.largest_row_id.map(RowId) })
 }
 
@@ -209,23 +214,25 @@ fn plan_of_file(arguments: &LoadArguments) -> Result<Plan, String> {
 
 /// Returns how the database is to be opened. One that is missing is made only where tables are.
 fn options_for(directory: &Path, makes_tables: bool) -> Result<Options, String> {
-    let is_new = match directory.read_dir() {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    };
-    if is_new && makes_tables {
+    if is_new(directory) && makes_tables {
         return Ok(Database::options());
     }
     let manifest = ensilo_log::manifest_of(&ensilo::disk::RealDisk, directory);
     Ok(writing_to(directory, &manifest.map_err(|error| error.to_string())?))
 }
 
+/// Returns whether there is nothing in the directory.
+fn is_new(directory: &Path) -> bool {
+    match directory.read_dir() {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
 /// Loads files one after the other, and returns what is to be said of it.
 fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) -> Result<String, String> {
     refuse(database, plan)?;
     let tasks = &plan.tasks;
-    let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
-    plan.sequences.iter().try_for_each(take)?;
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {
         let rows = load_file(database, task, how, view).map_err(|error| match number {
@@ -235,6 +242,8 @@ fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) ->
         all_rows += rows;
         lines += &format!("table {}: {rows} rows loaded\n", task.table.escape_debug());
     }
+    let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
+    plan.sequences.iter().try_for_each(take)?;
     if tasks.len() != 1 {
         lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
     }
@@ -246,10 +255,12 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
     let existing = database.list_tables().map_err(|error| error.to_string())?;
     if let Some(task) = plan.tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table))
     {
-        return Err(format!(
-            "a table named {} exists: drop it, or load into it without --create",
-            shown(&task.table)
-        ));
+        let remedy = if task.rows.is_some() {
+            "load the files of the others one by one, with --create"
+        } else {
+            "load into it without --create"
+        };
+        return Err(format!("a table named {} exists: drop it, or {remedy}", shown(&task.table)));
     }
     refuse_instance(database)?;
     refuse_sequences(database, &plan.sequences)
@@ -258,13 +269,17 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
 /// Refuses a database that has one of the sequences.
 fn refuse_sequences(database: &Database, sequences: &[CarriedSequence]) -> Result<(), String> {
     let existing = database.list_sequences().map_err(|error| error.to_string())?;
-    let is_there = |sequence: &CarriedSequence| match &sequence.of {
-        SequenceOf::Program(name) => existing.contains(name).then(|| name.clone()),
-        SequenceOf::Table { .. } => None,
-    };
-    match sequences.iter().find_map(is_there) {
-        Some(name) => Err(format!("a sequence named {} exists: a program has to drop it", shown(&name))),
+    let mut names = sequences.iter().filter_map(program_name);
+    match names.find(|name| existing.iter().any(|other| other == name)) {
+        Some(name) => Err(format!("a sequence named {} exists: a program has to drop it", shown(name))),
         None => Ok(()),
+    }
+}
+
+fn program_name(sequence: &CarriedSequence) -> Option<&str> {
+    match &sequence.of {
+        SequenceOf::Program(name) => Some(name),
+        SequenceOf::Table { .. } => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sequences in the description of a dump.
 
+use std::fmt;
+
 use ensilo::numbers::{CarriedSequence, SequenceOf, SequencePosition};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +77,33 @@ impl KeyNumbersDescription {
     /// Why there is none.
     pub(super) fn carried(&self, table: &str) -> Result<CarriedSequence, String> {
         self.numbers.carried(SequenceOf::Table { table: table.to_owned(), column: self.column.clone() })
+    }
+}
+
+impl fmt::Display for SequenceDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "sequence {}: {}", self.name.escape_debug(), self.numbers)
+    }
+}
+
+impl fmt::Display for KeyNumbersDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  the table gives {}: {}", self.column.escape_debug(), self.numbers)
+    }
+}
+
+impl fmt::Display for NumbersDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start, increment, min, max, cycle, last, next, .. } = self;
+        write!(f, "{min} to {max}")?;
+        if *increment != 1 {
+            write!(f, " by {increment}")?;
+        }
+        f.write_str(if *cycle { ", again and again" } else { "" })?;
+        match (last, next) {
+            (Some(last), _) => write!(f, "; up to {last} may have been given"),
+            (None, next) => write!(f, "; {} comes next", next.unwrap_or(*start)),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use ensilo::numbers::CarriedSequence;
 use ensilo::{ColumnType, Database, DynamicTable, Error, IndexState, Schema, TableStatistics, Value};
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use super::ShownAs;
 use super::description::{NullsDescription, OrderDescription, PartDescription, TableDescription};
 use super::row_format::{FileColumn, RowFormat, file_columns};
 use super::row_writer::RowWriter;
+use super::sequences::{self, KeyNumbersDescription, SequenceDescription};
 use super::value_text::{Shown, parse};
 use crate::opening::open_to_read;
 use crate::output::{Output, failed};
@@ -19,13 +21,13 @@ use crate::output::{Output, failed};
 /// Arguments of `ensilo tables`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows; with TABLE that table and its first
-rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory. It
+Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows, and the sequences; with TABLE that table
+and its first rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory. It
 may be open elsewhere, on the same machine: then all that was stored before is shown, and perhaps a little more that has only
 been logged so far. A line on standard error says as of which epoch.
 
 Values are shown as `ensilo dump` writes them, text in quotes. Row ids, where a table has them in the place of a primary key,
-stand in a column `rowid`. With --format json tables are described as in the file schema.json of a dump.
+stand in a column `rowid`. With --format json tables and sequences are described as in the file schema.json of a dump.
 
 Examples:
   ensilo tables bank
@@ -61,6 +63,9 @@ pub(crate) struct TablesArguments {
 struct Listed {
     #[serde(flatten)]
     description: TableDescription,
+    /// The numbers that it gives as keys, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<KeyNumbersDescription>,
     rows: u64,
     /// Its indexes that do not fit the rows.
     broken_indexes: Vec<String>,
@@ -87,15 +92,21 @@ fn shown(arguments: &TablesArguments) -> Result<String, String> {
     let database = open_to_read(&arguments.directory).map_err(|error| error.to_string())?;
     let text = match &arguments.table {
         None => {
-            let tables = all_tables(&database).map_err(|error| error.to_string())?;
+            let (tables, sequences) = all(&database).map_err(|error| error.to_string())?;
             match arguments.format {
-                ShownAs::Text => tables.iter().map(text_of).collect::<Vec<_>>().join("\n"),
-                ShownAs::Json => json(&serde_json::json!({ "tables": tables })),
+                ShownAs::Text => {
+                    let tables = tables.iter().map(text_of);
+                    let sequences = sequences.iter().map(ToString::to_string).collect::<String>();
+                    let parts = tables.chain(Some(sequences).filter(|text| !text.is_empty()));
+                    parts.collect::<Vec<_>>().join("\n")
+                }
+                ShownAs::Json => json(&serde_json::json!({ "tables": tables, "sequences": sequences })),
             }
         }
         Some(name) => {
             let table = database.open_dynamic_table(name).map_err(|error| error.to_string())?;
-            let listed = listed(&database, name).map_err(|error| error.to_string())?;
+            let sequences = database.carried_sequences().map_err(|error| error.to_string())?;
+            let listed = listed(&database, name, &sequences).map_err(|error| error.to_string())?;
             let rows = first_rows(&database, &table, arguments)?;
             match arguments.format {
                 ShownAs::Text => text_of(&listed) + &rows.text(),
@@ -107,11 +118,14 @@ fn shown(arguments: &TablesArguments) -> Result<String, String> {
     Ok(text)
 }
 
-fn all_tables(database: &Database) -> Result<Vec<Listed>, Error> {
-    database.list_tables()?.iter().map(|name| listed(database, name)).collect()
+fn all(database: &Database) -> Result<(Vec<Listed>, Vec<SequenceDescription>), Error> {
+    let sequences = database.carried_sequences()?;
+    let tables = database.list_tables()?;
+    let tables = tables.iter().map(|name| listed(database, name, &sequences)).collect::<Result<_, _>>()?;
+    Ok((tables, sequences::of_programs(&sequences)))
 }
 
-fn listed(database: &Database, name: &str) -> Result<Listed, Error> {
+fn listed(database: &Database, name: &str, sequences: &[CarriedSequence]) -> Result<Listed, Error> {
     let statistics = database.statistics()?;
     let table = statistics.table(name);
     let broken = |table: &TableStatistics| {
@@ -120,6 +134,7 @@ fn listed(database: &Database, name: &str) -> Result<Listed, Error> {
     };
     Ok(Listed {
         description: TableDescription::of(&database.schema(name)?),
+        keys: sequences::of_table(sequences, name),
         rows: table.map_or(0, |table| table.records),
         broken_indexes: table.map(broken).unwrap_or_default(),
     })
@@ -131,8 +146,8 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn text_of(listed: &Listed) -> String {
-    let Listed { description: TableDescription { name, columns, key, indexes }, rows, broken_indexes } =
-        listed;
+    let Listed { description, keys, rows, broken_indexes } = listed;
+    let TableDescription { name, columns, key, indexes } = description;
     let mut text = format!("{}: {rows} rows\n", name.escape_debug());
     let width = columns.iter().map(|column| column.name.escape_debug().count()).max().unwrap_or(0);
     if key.is_empty() {
@@ -155,6 +170,7 @@ fn text_of(listed: &Listed) -> String {
         text += line.trim_end();
         text.push('\n');
     }
+    text += &keys.as_ref().map(ToString::to_string).unwrap_or_default();
     for index in indexes {
         let unique = if index.unique { "unique " } else { "" };
         let broken = if broken_indexes.contains(&index.name) { "; broken: rebuild it" } else { "" };

@@ -8,6 +8,7 @@ use ensilo_row::RowId;
 use super::Database;
 use crate::error::Name;
 use crate::generic::Sequence;
+use crate::row_ids::ROW_ID_END;
 use crate::sequence::{
     CarriedSequence, SequenceCore, SequenceKey, SequenceNumber, SequenceOf, SequenceOptions,
 };
@@ -77,7 +78,8 @@ impl<E: Engine> Database<E> {
         self.shared.list_sequences()
     }
 
-    /// Gives a sequence other options, as if it had been made with them. It goes on behind the number that it gave last, with numbers
+    /// Gives a sequence other options, as if it had been made with them: what they do not set is as by default. [`Sequence::options`] has those of now, so
+    /// that single ones can be changed. The sequence goes on behind the number that it gave last, with numbers
     /// which are reserved anew, so that none is left out; handles that there are go by the new options.
     ///
     /// ```
@@ -93,9 +95,9 @@ impl<E: Engine> Database<E> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Where the number that was given last is before the new bounds, the sequence goes on with the first number; where it is past them, the
-    /// sequence is at its end; the number itself is kept, so that wider bounds go on behind it. What a restart has set stays, unless the increment is
-    /// another one, which counts from the number before it. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
+    /// Where the number that would come next is before the new bounds, the sequence goes on with the first number; where it is past them, the
+    /// sequence is at its end, or begins a further cycle. The number that was given last is kept, so that wider bounds go on behind it. After a restart the
+    /// number before the next one counts as given, unless that is out of bounds. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
     /// before, or as it is then. It is not undone with a transaction, and not made in one.
     ///
     /// # Errors
@@ -131,6 +133,18 @@ impl<E: Engine> Database<E> {
         self.shared.restart_sequence(&core, next.to_wide())
     }
 
+    /// Lets the keys that a table gives ([`Table::insert_auto`](crate::generic::Table::insert_auto), [`Database::give_keys`]) go on with `next`, wherever
+    /// they are: as where a single row with a very large number has left no others. Numbers of rows that there are, are passed over: where the next one
+    /// is a row's, the table goes on behind the largest of the rows that have the same columns of the key before the number.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::UnknownSequence`] when the table gives no keys; [`Error::InvalidSequence`] when `next` is not from 1 to the largest number of
+    /// the column; otherwise as [`Database::restart_sequence`].
+    pub fn restart_keys<N: SequenceNumber>(&self, table: &str, next: N) -> Result<()> {
+        let table = self.table_core(table)?;
+        self.shared.restart_keys(&table, next.to_wide())
+    }
+
     /// Drops a sequence. Handles to it return [`Error::UnknownSequence`] from now on. One that is made with the same name later begins anew.
     ///
     /// # Errors
@@ -157,10 +171,10 @@ impl<E: Engine> Database<E> {
         self.shared.take_sequence(carried)
     }
 
-    /// Returns a row id which is at least as large as all that were given.
+    /// Returns a row id that is at least as large as all that were given, and that others may be given behind.
     #[doc(hidden)]
     pub fn largest_row_id(&self) -> RowId {
-        self.shared.largest_row_id()
+        self.shared.largest_row_id().min(RowId(ROW_ID_END.0 - 1))
     }
 
     fn find_sequence(&self, name: &str) -> Result<Option<Arc<SequenceCore>>> {

@@ -25,23 +25,18 @@ pub(crate) struct ReservedKeys {
 }
 
 impl ReservedKeys {
-    /// No numbers yet, for as many rows.
+    /// Returns no numbers yet, for so many rows.
     pub(crate) fn for_rows(rows: usize) -> Self {
-        // A row has more than a byte.
         ReservedKeys { next: 0, increment: 1, left: 0, missing: rows as u64 }
     }
 
     /// Returns the next number, after those that are missing were got from the table together.
     fn take<S: Store>(&mut self, table: &TableCore<S>, note: impl FnOnce(Epoch)) -> Result<i128> {
         if self.left == 0 {
-            let given = table.numbers()?.next(self.missing.max(1))?;
+            let count = self.missing.max(1);
+            let given = table.numbers()?.next(count)?;
             note(given.epoch);
-            *self = ReservedKeys {
-                next: given.first,
-                increment: given.increment,
-                left: self.missing.max(1),
-                missing: 0,
-            };
+            *self = ReservedKeys { next: given.first, increment: given.increment, left: count, missing: 0 };
         }
         let number = self.next;
         self.next += i128::from(self.increment);

@@ -67,7 +67,7 @@ impl CarriedSequence {
         let Self { start, increment, min, max, cycles, block_len, .. } = *self;
         let invalid =
             || Error::InvalidSequence(Name::new("its options contradict each other or its position"));
-        // So that the number before it is not out of the range of what numbers are stored as.
+        // Then the number before each of them has room in 128 bits.
         if !ALL_NUMBERS.contains(&min) || !ALL_NUMBERS.contains(&max) {
             return Err(invalid());
         }
@@ -75,9 +75,7 @@ impl CarriedSequence {
         let reserved = match self.position {
             SequencePosition::Start => None,
             SequencePosition::Behind(last) if ALL_NUMBERS.contains(&last) => Some(last),
-            SequencePosition::At(next) if (min..=max).contains(&next) => {
-                Some(definition.reserved_before(next))
-            }
+            SequencePosition::At(next) if definition.has(next) => Some(definition.reserved_before(next)),
             SequencePosition::Behind(_) | SequencePosition::At(_) => return Err(invalid()),
         };
         let row = SequenceRow::new(key, &definition, reserved);
@@ -155,6 +153,9 @@ impl<E: Engine> DatabaseShared<E> {
         let (definition, reserved) = carried.row(&key)?;
         if !range.contains(&definition.min) || !range.contains(&definition.max) {
             return Err(invalid("they are not numbers of the column"));
+        }
+        if definition.cycles || definition.increment < 1 {
+            return Err(invalid("they have to ascend, and to end"));
         }
         self.make_sequence_rows()?;
         let _changes = self.catalog.change();

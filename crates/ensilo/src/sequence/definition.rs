@@ -41,18 +41,41 @@ impl Definition {
         next - i128::from(self.increment)
     }
 
+    /// Returns what is to be written down as reserved so that the sequence goes on by another definition where it is: behind the number `last`, or with
+    /// the one that it was sent back to, if that is a number of the other one as well.
+    pub(super) fn reserved_in(&self, altered: &Self, last: i128) -> i128 {
+        let next = last + i128::from(self.increment);
+        let is_sent_back = self.is_before_bounds(last) && self.has(next);
+        match (is_sent_back, altered.has(next)) {
+            (true, true) => altered.reserved_before(next),
+            // The number before it may be none at all.
+            (true, false) => next,
+            (false, _) => last,
+        }
+    }
+
+    /// Returns whether this is within the bounds.
+    pub(super) fn has(&self, number: i128) -> bool {
+        (self.min..=self.max).contains(&number)
+    }
+
     /// Returns the number behind `last`, the first one if none was given yet; `None` at the end. `last` may be out of bounds that were altered since:
     /// before them the first number comes next, and past them none, or the next cycle.
     pub(super) fn behind(&self, last: Option<i128>) -> Option<i128> {
         let Some(last) = last else { return Some(self.start) };
         // Both are numbers of 64 bits.
         let next = last + i128::from(self.increment);
-        if (self.min..=self.max).contains(&next) {
+        if self.has(next) {
             return Some(next);
         }
         if self.is_before_bounds(next) {
             return Some(self.start);
         }
+        self.start_of_cycle()
+    }
+
+    /// Returns the number that a further cycle begins with, if there are any.
+    fn start_of_cycle(&self) -> Option<i128> {
         self.cycles.then_some(if self.increment > 0 { self.min } else { self.max })
     }
 
@@ -69,8 +92,7 @@ impl Definition {
             let room = self.room_from(first);
             (room >= count).then(|| Run { first, count: wanted.min(room) })
         };
-        let anew = || self.cycles.then_some(if self.increment > 0 { self.min } else { self.max });
-        run(next).or_else(|| run(anew()?))
+        run(next).or_else(|| run(self.start_of_cycle()?))
     }
 
     /// Returns how many numbers there are from this one to the end.

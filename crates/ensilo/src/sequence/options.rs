@@ -50,6 +50,12 @@ impl SequenceOptions {
         Self::default()
     }
 
+    /// Returns the options of a sequence that is so.
+    pub(super) fn of(definition: &Definition) -> Self {
+        let Definition { start, increment, min, max, cycles, block_len } = *definition;
+        SequenceOptions { start: Some(start), increment, min: Some(min), max: Some(max), cycles, block_len }
+    }
+
     /// Sets the first number. By default it is the smallest that is allowed, or the largest where the sequence descends.
     pub fn start(mut self, start: impl Into<i128>) -> Self {
         self.start = Some(start.into());

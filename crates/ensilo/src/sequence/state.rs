@@ -1,8 +1,10 @@
 //! What a sequence has reserved and given, in memory.
 //!
 //! # Invariants
-//! - N1: the numbers in `left` are behind all that were given (until a cycle begins anew) and not behind `reserved`, which a transaction of
-//!   the epoch `reserved_in` has written down.
+//! - N1: the numbers in `left` are behind all that were given since the sequence was made, sent back, or began a further cycle, and not behind
+//!   `reserved`, which a transaction of the epoch `reserved_in` has written down.
+
+use std::ops::RangeInclusive;
 
 use ensilo_epoch::Epoch;
 
@@ -72,6 +74,12 @@ impl State {
         self.left = run;
         self.reserved = Some(self.definition.last_of(run));
         self.reserved_in = epoch;
+    }
+
+    /// Returns whether the first `count` numbers of what is left, which has as many, are all among these.
+    pub(super) fn are_next_among(&self, count: u64, numbers: &RangeInclusive<i128>) -> bool {
+        let next = Run { count, ..self.left };
+        numbers.contains(&next.first) && numbers.contains(&self.definition.last_of(next))
     }
 
     /// Gives the first `count` numbers of what is left, which has as many.

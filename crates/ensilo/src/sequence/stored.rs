@@ -1,5 +1,6 @@
 //! Making, finding and dropping sequences, and reserving their numbers: what reads and writes rows.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ensilo_engine::Engine;
@@ -147,15 +148,20 @@ impl<E: Engine> DatabaseShared<E> {
         self.answer(listed, Durability::Visible)
     }
 
-    /// Gives `count` numbers, one at least, after more were reserved where there are not as many left.
-    pub(crate) fn give_numbers(&self, core: &SequenceCore, count: u64) -> Result<Given> {
+    /// Gives `count` numbers, one at least, if they are all among `numbers`, after more were reserved where there are not as many left.
+    pub(crate) fn give_numbers(
+        &self,
+        core: &SequenceCore,
+        count: u64,
+        numbers: &RangeInclusive<i128>,
+    ) -> Result<Given> {
         let mut state = core.lock()?;
         let run = state.to_reserve(count).map_err(|_| core.exhausted())?;
         if let Some(run) = run {
             let epoch = self.write_reserved(core, Some(state.definition.last_of(run)))?;
             state.reserve(run, epoch);
         }
-        Ok(state.give(count))
+        if state.are_next_among(count, numbers) { Ok(state.give(count)) } else { Err(core.exhausted()) }
     }
 
     /// Lets a sequence go on behind this number. Returns the epoch that says so when it is stored.

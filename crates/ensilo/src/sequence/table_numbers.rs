@@ -8,6 +8,7 @@ use ensilo_epoch::Epoch;
 use ensilo_row::{ColumnType, Schema, Value};
 
 use super::options::SequenceOptions;
+use super::rows::ALL_NUMBERS;
 use super::sequence_core::{SequenceCore, SequenceKey};
 use super::state::Given;
 use crate::catalog::table_core::TableCore;
@@ -53,7 +54,7 @@ impl<E: Engine> Numbers<E::Store> for TableNumbers<E> {
     }
 
     fn next(&self, count: u64) -> Result<Given> {
-        self.shared()?.give_numbers(&self.sequence, count)
+        self.shared()?.give_numbers(&self.sequence, count, &ALL_NUMBERS)
     }
 
     fn largest(&self, table: &TableCore<E::Store>) -> Result<Option<i128>> {
@@ -193,8 +194,8 @@ pub(super) fn number_range(schema: &Schema, place: usize) -> Option<RangeInclusi
         return None;
     }
     let part = schema.key_parts().get(place)?;
-    let (unsigned, signed) =
-        (|bits: u32| 0..=(1 << bits) - 1, |bits: u32| -(1 << (bits - 1))..=(1 << (bits - 1)) - 1);
+    let unsigned = |bits: u32| 0..=(1 << bits) - 1;
+    let signed = |bits: u32| -(1 << (bits - 1))..=(1 << (bits - 1)) - 1;
     match schema.columns()[part.column].column_type {
         ColumnType::U8 => Some(unsigned(8)),
         ColumnType::U16 => Some(unsigned(16)),

@@ -201,7 +201,7 @@ fn a_dump_that_is_not_whole_is_refused_or_named() {
 }
 
 /// A database that has given numbers of each kind, and has deleted the rows with the largest.
-fn numbered(directory: &TestDirectory) -> PathBuf {
+pub(super) fn numbered(directory: &TestDirectory) -> PathBuf {
     let path = directory.join("numbered");
     let database = open(&path);
     let numbers = database.sequence_with::<u32>("order", SequenceOptions::new().increment(5).block_len(3));

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::dumps::numbered;
 use super::*;
 
 const LISTED: &str = r#"account: 3 rows
@@ -50,6 +51,28 @@ fn tables_are_listed_with_their_schemas_and_numbers_of_rows() {
         (&true.into(), &serde_json::json!([]))
     );
     assert_eq!(json["tables"][1]["key"], serde_json::json!([]));
+}
+
+#[test]
+fn sequences_and_the_keys_that_tables_give_are_listed() {
+    let directory = directory("listed-numbers");
+    let numbered = numbered(&directory);
+    let listed = output_of(&["tables"], &[&numbered]);
+    let keys =
+        "  id      u16            key 2\n  the table gives id: 1 to 65535; up to 3 may have been given\n";
+    let sequences = "
+sequence order: 1 to 4294967295 by 5; up to 6 may have been given
+sequence untouched: 1 to 9223372036854775807; up to 9223372036854775806 may have been given
+";
+    assert!(listed.contains(keys) && listed.ends_with(sequences), "{listed}");
+    assert_eq!(listed.matches("the table gives").count(), 1, "{listed}");
+    let json = output_of(&["tables", "--format", "json"], &[&numbered]);
+    let json: Json = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["sequences"][0]["numbers"]["last"], 6);
+    assert_eq!(
+        (&json["tables"][1]["keys"]["column"], &json["tables"][0]["keys"]),
+        (&"id".into(), &Json::Null)
+    );
 }
 
 #[test]

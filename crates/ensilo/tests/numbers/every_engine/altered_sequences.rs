@@ -87,6 +87,36 @@ fn what_is_to_come_is_not_left_out_by_passing_over_what_is_before_it() {
 }
 
 #[test]
+fn what_a_restart_has_set_stays_where_the_number_before_it_is_out_of_bounds() {
+    let db = in_memory();
+    let fives = || SequenceOptions::new().min(i64::MIN).increment(5);
+    let numbers: Sequence<i64> = db.sequence_with("order", fives()).unwrap();
+    db.restart_sequence("order", i64::MIN).unwrap();
+    db.alter_sequence::<i64>("order", fives().increment(1)).unwrap();
+    assert_eq!((next(&db, &numbers), next(&db, &numbers)), (i64::MIN, i64::MIN + 1));
+    db.alter_sequence::<i64>("order", fives()).unwrap();
+    db.restart_sequence("order", i64::MIN).unwrap();
+    db.alter_sequence::<i64>("order", SequenceOptions::new().min(7)).unwrap();
+    assert_eq!(next(&db, &numbers), 7);
+    // A number of which there is no larger one is past all others.
+    let down = SequenceOptions::new().min(0).max(u64::MAX).increment(-5);
+    let numbers: Sequence<u64> = db.sequence_with("down", down).unwrap();
+    db.restart_sequence("down", u64::MAX).unwrap();
+    db.alter_sequence::<u64>("down", SequenceOptions::new().max(9)).unwrap();
+    assert!(matches!(db.transact(|tx| numbers.next(tx)), Err(Error::SequenceExhausted(_))));
+}
+
+#[test]
+fn one_option_is_changed_by_those_that_there_are() {
+    let db = in_memory();
+    let made = SequenceOptions::new().start(3).increment(2).min(1).max(99).cycle().block_len(4);
+    let numbers: Sequence<u8> = db.sequence_with("order", made.clone()).unwrap();
+    assert_eq!((numbers.options(), next(&db, &numbers)), (made, 3));
+    db.alter_sequence::<u8>("order", numbers.options().increment(3)).unwrap();
+    assert_eq!((next(&db, &numbers), next(&db, &numbers)), (6, 9));
+}
+
+#[test]
 fn a_narrower_handle_gives_what_its_type_has() {
     let db = in_memory();
     let narrow: Sequence<u8> = db.sequence("order").unwrap();
@@ -95,9 +125,11 @@ fn a_narrower_handle_gives_what_its_type_has() {
     assert_eq!(next(&db, &narrow), 254);
     let over = db.transact(|tx| narrow.reserve(tx, 2).map(drop));
     assert!(matches!(over, Err(Error::SequenceExhausted(_))), "{over:?}");
+    assert_eq!(next(&db, &narrow), 255);
     assert!(matches!(db.transact(|tx| narrow.next(tx)), Err(Error::SequenceExhausted(_))));
     assert!(matches!(db.sequence::<u8>("order"), Err(Error::InvalidSequence(_))));
-    assert!(next(&db, &db.sequence::<u32>("order").unwrap()) > 256);
+    // What it was refused is given to others.
+    assert_eq!(next(&db, &db.sequence::<u32>("order").unwrap()), 256);
 }
 
 #[test]
