@@ -175,14 +175,10 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
 
 /// Keeps a file from being [cut](free) after it was removed, as long as it is open.
 fn keep(file: &fs::File) -> io::Result<()> {
-    match file.try_lock_shared() {
-        // Whoever removes it has it locked while it gives the place back.
-        Err(fs::TryLockError::WouldBlock) if file.metadata()?.nlink() == 0 => {
-            Err(io::ErrorKind::NotFound.into())
-        }
-        // A lock of somebody else's keeps the place as well, and without any locks no file is cut.
-        Err(fs::TryLockError::WouldBlock | fs::TryLockError::Error(_)) | Ok(()) => Ok(()),
-    }
+    // A lock of somebody else's keeps the place as well, and where there are no locks no file is cut.
+    let _ = file.try_lock_shared();
+    // It was removed between its opening and this lock, and may be cut already.
+    if file.metadata()?.nlink() == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
 }
 
 /// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its

@@ -332,7 +332,9 @@ impl fmt::Display for Error {
             Error::TableExists(name) => write!(f, "a table named {name} exists"),
             Error::UnknownSequence(name) => write!(f, "no sequence named {name}"),
             Error::InvalidSequence(text) => write!(f, "invalid sequence: {text}"),
-            Error::SequenceExhausted(name) => write!(f, "sequence {name} has not as many numbers left"),
+            Error::SequenceExhausted(name) => {
+                write!(f, "sequence {name} has no more numbers, or fewer than were asked for")
+            }
             Error::IndexExists(name) => write!(f, "an index named {name} exists"),
             Error::IndexNotReady(name) => write!(f, "index {name} is not ready to be read here"),
             Error::IndexBroken(broken) => broken.fmt(f),

@@ -16,7 +16,8 @@
 //! | `statistics` | [`Statistics`](crate::Statistics), by the names of its fields; durations are seconds |
 //!
 //! # Crash
-//! What a process leaves that was killed is a socket at which nobody answers. The next opening removes it, under the lock of the directory.
+//! What a process leaves that was killed is a socket at which nobody answers. The next opening with the option removes it, under the lock of the
+//! directory.
 
 mod client;
 mod server;

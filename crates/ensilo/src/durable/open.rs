@@ -118,7 +118,9 @@ fn to_read_beside<E: Engine>(
     loop {
         let files = ensilo_log::inspect_beside(disk, directory).map_err(Error::from_open)?;
         match read::<E>(options.clone(), &files, directory) {
-            Err(Error::Open(_)) if attempt < BESIDE_ATTEMPTS_MAX && files.were_replaced() => attempt += 1,
+            Err(Error::Open(_)) if attempt < BESIDE_ATTEMPTS_MAX && files.were_replaced(&**disk) => {
+                attempt += 1
+            }
             Err(error) => return Err(error),
             Ok((shared, recovery, loads)) => {
                 let log = Log::read_only(Arc::clone(disk), Arc::clone(shared.engine.epochs()));

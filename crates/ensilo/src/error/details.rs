@@ -313,7 +313,11 @@ impl SumOutOfRange {
 impl fmt::Display for SumOutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (column, table) = (self.column(), self.table());
-        write!(f, "column {column} of table {table} has no room for the sum in the row with {}", self.0.0.key)
+        write!(
+            f,
+            "the sum for column {column} of table {table} is below its smallest or above its largest number, in the row with {}",
+            self.0.0.key
+        )
     }
 }
 

@@ -44,7 +44,10 @@ pub enum LiveError {
 /// [`LiveError`].
 pub fn read(directory: impl AsRef<Path>) -> Result<String, LiveError> {
     let directory = directory.as_ref();
-    let failed = |error| LiveError::Io { directory: directory.to_path_buf(), error };
+    let failed = |error: io::Error| {
+        let error = if error.kind() == io::ErrorKind::WouldBlock { no_answer() } else { error };
+        LiveError::Io { directory: directory.to_path_buf(), error }
+    };
     let nobody = || LiveError::NobodyAnswers { directory: directory.to_path_buf() };
     let stream = connect(directory).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => nobody(),
@@ -59,6 +62,11 @@ pub fn read(directory: impl AsRef<Path>) -> Result<String, LiveError> {
         Ok(_) if !answer.ends_with(b"\n") => Err(failed(io::ErrorKind::UnexpectedEof.into())),
         Ok(_) => String::from_utf8(answer).map_err(|error| failed(io::Error::other(error))),
     }
+}
+
+/// What the system calls a resource that is unavailable: the time was over.
+fn no_answer() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("it has not answered within {} s", TIMEOUT.as_secs()))
 }
 
 /// Connects to the socket of the database in a directory, and limits for how long one waits there.

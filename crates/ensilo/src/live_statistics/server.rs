@@ -1,8 +1,8 @@
 //! The thread that answers.
 //!
-//! Only the user that the process runs as may connect: the socket has the rights of a private file, and whoever came before it had them is sent
-//! away, also by what the system says of its user. One that connects and does not read gets nothing more after a moment; requests know nothing of
-//! any of this.
+//! Only the user that the process runs as may connect: the socket has the permissions of a private file. Before it has them somebody else may have
+//! connected, so that the thread also asks the system which user a connection is of. A reader that connects and does not read is given up after a moment.
+//! Requests of the database notice nothing of all this.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};

@@ -53,12 +53,16 @@ impl<T: Row, E: Engine> Table<T, E> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The number is read when the transaction commits, while nobody else can change the row; what the transaction reads of the row after the
-    /// statement has the sum, and then the row counts as read, as after an update. So it gains where rows are added to by many at once, and are not
-    /// read by the same transactions: counters, balances, stocks. What it saves are attempts that are undone, and the work in them; a transaction that does
-    /// nothing but count in the one row that all count in is no faster by it. It is one with [`Table::update`]
-    /// over engines other than [`Silo`](crate::Silo), in a [`Session`](crate::Session)'s own transactions, for columns of an index, and for rows that were
-    /// written before a change of the schema: the row is read, and others that change it are in conflict.
+    /// The number is read when the transaction commits, while nobody else can change the row. If the transaction reads the row after the statement it
+    /// gets the sum, and from then on the row counts as read, as after an update. So the method gains where many transactions add to the same rows and do
+    /// not read them otherwise: counters, balances, stocks. It saves attempts that would be undone, and their work. A transaction that does nothing but
+    /// count in the one row in which all count is no faster by it.
+    ///
+    /// In these cases the method works as [`Table::update`] does: the row is read at once, and others that change it are in conflict.
+    /// - The engine is another one than [`Silo`](crate::Silo).
+    /// - The transaction is a [`Session`](crate::Session)'s own, or a request that others give way to after it has failed often.
+    /// - A column is of an index, or the row was written before a change of the schema.
+    /// - The transaction has written the row otherwise, or adds to more than 16 numbers of it.
     ///
     /// The columns are integers of up to 64 bits, or [`Decimal`](crate::Decimal)s, or structs of the program's own that are
     /// [stored as one](derive@crate::ColumnValue); they may not be null, nor are they of the primary key. It does not compile otherwise. A negative amount
@@ -82,8 +86,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     ///
     /// # Errors
     /// As [`Table::upsert`]; [`Error::MissingRow`](crate::Error::MissingRow) when there is no such row;
-    /// [`Error::SumOutOfRange`](crate::Error::SumOutOfRange) when the column's type does not have the sum. Nothing has changed then. A request runs once more
-    /// to find that out, however many retries it has left.
+    /// [`Error::SumOutOfRange`](crate::Error::SumOutOfRange) when the sum is no number of the column's type. Nothing has changed then. A request runs once
+    /// more to find that out, however many retries it has left.
     pub fn add<'t, C: Columns<T>>(
         &self,
         tx: &mut impl WriteTransaction<'t, E>,

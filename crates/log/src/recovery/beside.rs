@@ -86,11 +86,12 @@ pub fn writer_of(disk: &dyn Disk, dir: &Path) -> Option<LockHeld> {
 }
 
 impl ReadOnlyFiles {
-    /// Returns whether another manifest has taken the place of the one that was found, so that files may be gone.
+    /// Returns whether another manifest has taken the place of the one that was found, so that files may be gone. `disk` is that of the database: what
+    /// was found beside a writer is read from what was open then.
     #[must_use]
-    pub fn were_replaced(&self) -> bool {
-        let directory = self.found().directory();
-        self.found().manifest().is_some_and(|found| is_replaced(&*directory.disk, &directory.dir, found))
+    pub fn were_replaced(&self, disk: &dyn Disk) -> bool {
+        let dir = &self.found().directory().dir;
+        self.found().manifest().is_some_and(|found| is_replaced(disk, dir, found))
     }
 }
 

@@ -134,7 +134,7 @@ impl fmt::Display for SchemaError {
             Self::NoNulls { key, column } => {
                 write!(
                     f,
-                    "`{key}` says where nulls of column `{column}` come, which has none; use its plain order"
+                    "`{key}` says where nulls come, and column `{column}` has none; use Ascending or Descending"
                 )
             }
             Self::EmptyIndex { index } => write!(f, "index `{index}` has no columns; name at least one"),

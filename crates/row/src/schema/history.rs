@@ -7,7 +7,7 @@
 //! What the catalog holds of a table is its schema, or, if that was changed:
 //! ```text
 //! u8 version = 2
-//! u32 length of the schema, and the schema (version 1)
+//! u32 length of the schema, and the schema (version 1 or 3)
 //! u16 older schemas, oldest first, each:
 //!   u64 the epoch since which rows are of a later one
 //!   u16 columns, each as in a schema, and u8 1 if it is part of the primary key

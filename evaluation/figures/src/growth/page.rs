@@ -110,7 +110,8 @@ fn table(curve: &'static Curve, rows: &[GrowthRow]) -> String {
     let mut xs: Vec<f64> = columns.iter().flat_map(|(_, spreads)| spreads.iter().map(|(x, _)| *x)).collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
-    let header: Vec<String> = columns.iter().map(|(measured, _)| measured.key()).collect();
+    let header = |(measured, _): &(Measured, _)| format!("{}, {}", measured.measure.title, measured.key());
+    let header: Vec<String> = columns.iter().map(header).collect();
     let mut lines = vec![
         format!("| {} | {} | {} | runs |", curve.axis, header.join(" | "), per_unit_header(curve)),
         format!("|---|{}---|---|", "---|".repeat(columns.len())),

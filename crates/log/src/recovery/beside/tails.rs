@@ -3,7 +3,7 @@
 //! Several loggers write while their files are read, one after the other. So a file that is read later may say of another one, read
 //! before, that it was stored further than was seen; that is no damage. In turn:
 //! 1. *Testimony*: all blocks of all files that are written are asked what was stored ([`Evidence`]), also behind a place without one.
-//! 2. *Reach*: only then each log is walked again, from its beginning to the first place without a block. What the testimony says was
+//! 2. *Reach*: only then each log is walked again, from its beginning to the first place without a block. What the evidence says was
 //!    there before: if the walk does not come as far, something is lost. `D` is the last epoch before the least mark, as ever.
 //! 3. *Cut*: each log ends before the first block that knows of a later durable epoch than `D`. The first block with a mark beyond `D`
 //!    does not: its logger had no such mark before, and no epoch is durable before all loggers have its mark. So the files so cut reach
@@ -65,16 +65,16 @@ pub(super) fn find_cuts(
     let logs = (0u32..).zip(&manifest.loggers);
     let mut logs: Vec<Vec<LogFile>> =
         logs.map(|(logger, _)| files_of(&files, logger)).collect::<Result<_, _>>()?;
-    let mut testimony = Evidence::default();
+    let mut evidence = Evidence::default();
     for file in logs.iter_mut().flatten().filter(|file| !file.name.is_sealed()) {
         file.scan(disk)?;
-        testimony.merge(file.evidence());
+        evidence.merge(file.evidence());
     }
     let logs: Vec<LoggerWalk> =
         logs.into_iter().map(|log| LoggerWalk::new(disk, log, manifest)).collect::<Result<_, _>>()?;
     let reach = logs.iter().map(|log| log.reach).min().unwrap_or(manifest.first_epoch);
     let durable_epoch = before(reach);
-    let stored = testimony.durable_epoch.max(manifest.durable_epoch);
+    let stored = evidence.durable_epoch.max(manifest.durable_epoch);
     let mut is_lost = durable_epoch < stored;
     for walked in logs.iter().flat_map(|log| &log.files) {
         is_lost |= walked.file.evidence().synced_to > walked.end || walked.is_shortened(disk)?;

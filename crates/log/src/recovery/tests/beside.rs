@@ -240,6 +240,19 @@ fn damage_is_the_same_error_as_where_nobody_writes() {
 }
 
 #[test]
+fn what_was_found_is_replaced_by_another_manifest_alone() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let mut run = Run::new(&disk, 1, 5);
+    run.round();
+    let disk = disk as Arc<dyn Disk>;
+    let files = inspect_beside(&disk, Path::new(DIR)).unwrap();
+    run.round();
+    assert!(!files.were_replaced(&*disk));
+    run.checkpoint(2);
+    assert!(files.were_replaced(&*disk));
+}
+
+#[test]
 fn damage_that_others_write_behind_is_an_error_that_names_it() {
     for seed in 0..20 {
         let disk = busy(seed, u64::MAX);
