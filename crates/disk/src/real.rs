@@ -64,7 +64,7 @@ impl Disk for RealDisk {
 
     fn open_kept(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = open_to_read(path)?;
-        keep(&file)?;
+        keep(&file, path)?;
         let direct = Some(Direct::when_read());
         Ok(Box::new(ReadOnly::new(Box::new(RealFile { file, direct }))))
     }
@@ -174,11 +174,15 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
 }
 
 /// Keeps a file from being [cut](free) after it was removed, as long as it is open.
-fn keep(file: &fs::File) -> io::Result<()> {
+fn keep(file: &fs::File, path: &Path) -> io::Result<()> {
     // A lock of somebody else's keeps the place as well, and where there are no locks no file is cut.
     let _ = file.try_lock_shared();
-    // It was removed between its opening and this lock, and may be cut already.
-    if file.metadata()?.nlink() == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    // If it was removed between its opening and this lock it may be cut already. Some file systems count no names.
+    if file.metadata()?.nlink() == 0 && !fs::exists(path)? {
+        Err(io::ErrorKind::NotFound.into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ensilo_engine::{Engine, Read as _, Session, SnapshotOf};
 
 use self::panics::CaughtPanic;
+use crate::catalog::refused_opening;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Undone, Visible};
 use crate::shared::DatabaseShared;
@@ -30,6 +31,10 @@ const VALIDATED_READERS: u32 = 2;
 /// that: it may take as long as the closure of the first does.
 const PROTECTION_WAIT: Duration = Duration::from_micros(50);
 const PROTECTION_WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// So often a request that a change of a table has refused looks whether that is over, and for so long before it runs again all the same.
+const CHANGE_LOOK: Duration = Duration::from_micros(100);
+const CHANGE_WAIT_MAX: Duration = Duration::from_millis(10);
 
 /// After so many attempts that others' writes have ended at their commit, the engine is asked to favor the next one.
 const UNFAVORED_ATTEMPTS: u32 = 3;
@@ -189,7 +194,7 @@ impl Attempts {
             self.is_protection_too_large = true;
             return Ok(());
         }
-        await_next_attempt(shared, worker, self.made, policy.retries, undone)?;
+        await_next_attempt(shared, worker, [self.made, self.by_sums], policy.retries, undone)?;
         let unprotected = policy.unprotected_attempts();
         if E::Session::PROTECTS && self.made >= unprotected && !self.is_protection_too_large {
             // It waits for its turn once: where a request can never commit, that comes out soon.
@@ -206,6 +211,7 @@ fn attempt_once<E: Engine, R>(
     worker: &mut ThreadWorker<E>,
     body: &mut impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
+    refused_opening::forget();
     let mut transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
     let outcome = panics::catch(|| body(&mut transaction));
     end_attempt(transaction, outcome)
@@ -227,26 +233,26 @@ fn end_attempt<E: Engine, R>(
     }
 }
 
-/// Waits before the next attempt, or says with which error there is none.
+/// Waits before the next attempt, or says with which error there is none. So many attempts were made, and besides so many that count as no retries.
 #[cold]
 fn await_next_attempt<E: Engine>(
     shared: &DatabaseShared<E>,
     worker: &mut ThreadWorker<E>,
-    attempt: u32,
+    [attempt, besides]: [u32; 2],
     retries: u32,
     undone: Undone,
 ) -> Result<(), Box<Undone>> {
     let is_conflict = undone.is_conflict();
     let is_by_changing_table = undone.is_by_changing_table();
     if !is_conflict || attempt > retries {
-        worker.raw.counters().note_attempts(attempt);
+        worker.raw.counters().note_attempts(attempt + besides);
         let Undone { error, is_own_abort, .. } = undone;
         let mut error = if is_own_abort { shared.explain(error) } else { error };
         if is_conflict
             && retries > 0
             && let Error::Aborted(abort) = &mut error
         {
-            abort.give_up_after(attempt);
+            abort.give_up_after(attempt + besides);
         }
         return Err(Box::new(Undone { error, ..undone }));
     }
@@ -254,12 +260,20 @@ fn await_next_attempt<E: Engine>(
         return Err(Error::Closed.into());
     }
     if is_by_changing_table {
-        // The one who changes it has the catalog until it is done.
-        drop(shared.catalog.change());
+        wait_for_change(shared);
     } else {
         backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
     }
     Ok(())
+}
+
+/// Waits until nobody changes a table any more, but not for long: a session of this thread may be what the change waits for.
+#[cold]
+fn wait_for_change<E: Engine>(shared: &DatabaseShared<E>) {
+    let begin = Instant::now();
+    while shared.catalog.is_being_changed() && begin.elapsed() < CHANGE_WAIT_MAX {
+        thread::sleep(CHANGE_LOOK);
+    }
 }
 
 /// Waits for a while until the next attempt can be protected. Returns `false` if it cannot: it goes without.
@@ -412,7 +426,7 @@ fn read_present<E: Engine, R>(
             Err(undone) => {
                 attempt += 1;
                 watch.note_undone(&undone);
-                await_next_attempt(shared, worker, attempt, retries, undone)?;
+                await_next_attempt(shared, worker, [attempt, 0], retries, undone)?;
             }
         }
         watch.note_attempt();
@@ -433,6 +447,7 @@ fn attempt_reader<E: Engine, R>(
     worker: &mut ThreadWorker<E>,
     body: &mut impl FnMut(&mut Reader<'_, E>) -> Result<R>,
 ) -> Result<Visible<R>, Undone> {
+    refused_opening::forget();
     let mut reader = Reader::validated(worker.raw.begin(), &mut worker.local);
     let outcome = panics::catch(|| body(&mut reader));
     match reader.end() {

@@ -27,7 +27,9 @@ mod truncate;
 mod wait;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use ensilo_engine::{Engine, Store, TableId};
 
@@ -133,6 +135,11 @@ impl<E: Engine> Catalog<E> {
     /// Locks the catalog for a change.
     pub(crate) fn change(&self) -> MutexGuard<'_, Changes> {
         lock(&self.changes)
+    }
+
+    /// Returns whether somebody has it locked for a change.
+    pub(crate) fn is_being_changed(&self) -> bool {
+        matches!(self.changes.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, TablesByName<E::Store>> {

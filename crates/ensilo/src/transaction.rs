@@ -294,7 +294,9 @@ impl<'t, E: Engine> Transaction<'t, E> {
         {
             return Undone::by_abort(abort);
         }
-        if let Some(abort) = refused_opening::take(self.inner.local.database) {
+        if is_abort(&error)
+            && let Some(abort) = refused_opening::take(self.inner.local.database)
+        {
             return Undone::by_abort(abort);
         }
         if own_error::is_stand_in(&error)

@@ -37,7 +37,7 @@ is on disk.
 
 Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create keys that tables give and row ids go on
 behind all that were given when the dump was made; of a file that is loaded into a table that is there, behind its rows. Sequences of programs
-are loaded with --from alone, after all tables.
+are loaded with --from alone, before the tables.
 
 Examples:
   ensilo load bank account accounts.csv
@@ -233,6 +233,8 @@ fn is_new(directory: &Path) -> bool {
 fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) -> Result<String, String> {
     refuse(database, plan)?;
     let tasks = &plan.tasks;
+    let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
+    plan.sequences.iter().try_for_each(take)?;
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {
         let rows = load_file(database, task, how, view).map_err(|error| match number {
@@ -242,8 +244,6 @@ fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) ->
         all_rows += rows;
         lines += &format!("table {}: {rows} rows loaded\n", task.table.escape_debug());
     }
-    let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
-    plan.sequences.iter().try_for_each(take)?;
     if tasks.len() != 1 {
         lines += &format!("{} tables, {all_rows} rows\n", tasks.len());
     }

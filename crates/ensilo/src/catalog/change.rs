@@ -113,9 +113,9 @@ impl<E: Engine> DatabaseShared<E> {
         self.catalog.queues.end_table(&table.queue);
         E::reached(Failpoint::TableForgotten);
         table.indexes.snapshot().iter().for_each(|index| index.mark_dropped());
-        // Another table of this name has stores of its own, which know nothing of the rows of this one.
-        self.engine.fence_serial_order();
         self.drop_stores(&table);
+        // Another table of this name has stores of its own, which know nothing of the rows of this one. Who commits with those now is refused.
+        self.engine.fence_serial_order();
         Ok(())
     }
 

@@ -97,9 +97,9 @@ impl<E: Engine> DatabaseShared<E> {
     /// Waits until all transactions show a point in time at which nobody has used a refused table any more, and come after all that have used it.
     /// Returns an epoch that has begun since, or `None` if some transactions take long.
     pub(super) fn wait_until_unused(&self) -> Result<Option<Epoch>> {
+        E::reached(Failpoint::TableRefused);
         let deadline = Some(Instant::now() + REFUSAL_MAX);
         let wait = || wait::for_older_transactions_until(&*self.engine, || self.is_closed(), deadline);
-        E::reached(Failpoint::TableRefused);
         if !wait()? {
             return Ok(None);
         }

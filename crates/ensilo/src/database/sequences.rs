@@ -97,7 +97,7 @@ impl<E: Engine> Database<E> {
     ///
     /// Where the number that would come next is before the new bounds, the sequence goes on with the first number; where it is past them, the
     /// sequence is at its end, or begins a further cycle. The number that was given last is kept, so that wider bounds go on behind it. After a restart the
-    /// number before the next one counts as given, unless that is out of bounds. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
+    /// number before the next one counts as given, if there is such a number of 64 bits. A sequence that changes its direction gives numbers again. After a crash the sequence is as it was
     /// before, or as it is then. It is not undone with a transaction, and not made in one.
     ///
     /// # Errors
@@ -135,11 +135,12 @@ impl<E: Engine> Database<E> {
 
     /// Lets the keys that a table gives ([`Table::insert_auto`](crate::generic::Table::insert_auto), [`Database::give_keys`]) go on with `next`, wherever
     /// they are: as where a single row with a very large number has left no others. Numbers of rows that there are, are passed over: where the next one
-    /// is a row's, the table goes on behind the largest of the rows that have the same columns of the key before the number.
+    /// is a row's, the table goes on behind the largest of the rows that have the same columns of the key before the number. If the number is the first
+    /// column, a row that was deleted a moment ago, or is still in a snapshot, counts as well.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`]; [`Error::UnknownSequence`] when the table gives no keys; [`Error::InvalidSequence`] when `next` is not from 1 to the largest number of
-    /// the column; otherwise as [`Database::restart_sequence`].
+    /// [`Error::UnknownTable`]; [`Error::UnknownSequence`] when the table gives no keys; [`Error::InvalidSequence`] when `next` is none of the numbers
+    /// that it gives, which are those from 1 to the largest of the column; otherwise as [`Database::restart_sequence`].
     pub fn restart_keys<N: SequenceNumber>(&self, table: &str, next: N) -> Result<()> {
         let table = self.table_core(table)?;
         self.shared.restart_keys(&table, next.to_wide())

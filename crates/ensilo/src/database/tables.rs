@@ -203,7 +203,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index
     /// that `T` declares is missing or defined otherwise; [`Error::Closed`]; [`Error::Aborted`] within a transaction while the table is being changed or
-    /// truncated: return it from the closure, and the request runs again behind the change. Where `T` has a key that is `auto` and the table gives no keys
+    /// truncated: return it from the closure, and a request that may run again does so behind the change. [`Database::read_stale`] returns it. Where `T` has a key that is `auto` and the table gives no keys
     /// yet, also those of [`Database::sequence`] when one is to be made, but for [`Error::ReadOnly`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())
@@ -338,8 +338,8 @@ impl<E: Engine> Database<E> {
     /// open keeps this call waiting; [`EpochStatistics::oldest_pin`](crate::EpochStatistics::oldest_pin) shows that there is one. Handles to the table of before, and to its indexes, answer
     /// [`Error::TableChanged`] afterwards, which no retry heals: they are opened again, or each time within the closure that uses them,
     /// which takes a fraction of a microsecond. Those who open the table meanwhile wait; within a transaction, for which this call waits, opening it is
-    /// a conflict ([`AbortReason::TableChanging`](crate::AbortReason::TableChanging)), and a request runs again once the table is empty. A snapshot that
-    /// begins afterwards shows the empty table.
+    /// a conflict ([`AbortReason::TableChanging`](crate::AbortReason::TableChanging)), and a request that may run again does so once the table is empty. Who has
+    /// opened it just before gets [`Error::TableChanged`] at the next statement. A snapshot that begins afterwards shows the empty table.
     ///
     /// Keys that the table gives ([`Table::insert_auto`]) go on behind those that it has given, and leave out up to a block of them; row ids go on as well.
     ///

@@ -21,7 +21,7 @@ impl<E: Engine> DatabaseShared<E> {
     /// Lets a sequence go on by another definition.
     pub(crate) fn alter_sequence(&self, core: &SequenceCore, definition: &Definition) -> Result<()> {
         self.rewrite_sequence(core, |before, position| {
-            let reserved = position.map(|last| before.reserved_in(definition, last));
+            let reserved = position.and_then(|last| before.reserved_in(definition, last));
             Ok((definition.clone(), reserved))
         })
     }

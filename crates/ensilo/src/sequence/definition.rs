@@ -1,5 +1,7 @@
 //! Which numbers a sequence gives, and in which order: what follows from its definition alone.
 
+use super::rows::ALL_NUMBERS;
+
 /// What a sequence was made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
@@ -41,16 +43,19 @@ impl Definition {
         next - i128::from(self.increment)
     }
 
-    /// Returns what is to be written down as reserved so that the sequence goes on by another definition where it is: behind the number `last`, or with
-    /// the one that it was sent back to, if that is a number of the other one as well.
-    pub(super) fn reserved_in(&self, altered: &Self, last: i128) -> i128 {
+    /// Returns what is to be written down as reserved so that the sequence goes on by another definition where it is: behind `last`. Where that is no
+    /// number at all the sequence was sent back to the one behind it.
+    pub(super) fn reserved_in(&self, altered: &Self, last: i128) -> Option<i128> {
+        if ALL_NUMBERS.contains(&last) {
+            return Some(last);
+        }
         let next = last + i128::from(self.increment);
-        let is_sent_back = self.is_before_bounds(last) && self.has(next);
-        match (is_sent_back, altered.has(next)) {
-            (true, true) => altered.reserved_before(next),
-            // The number before it may be none at all.
-            (true, false) => next,
-            (false, _) => last,
+        if altered.has(next) {
+            Some(altered.reserved_before(next))
+        } else if altered.is_before_bounds(next) {
+            None
+        } else {
+            Some(next)
         }
     }
 

@@ -114,14 +114,22 @@ impl<V: Variant> Transaction<'_, V> {
         (0..self.context.writes.len()).try_for_each(|at| self.context.settle(at))
     }
 
+    /// Lets others go on with the record that the commit locks first, if that is added to and is contended.
+    #[inline]
+    pub(super) fn stand_back(&mut self) {
+        let Context { lock_order, writes, contention, .. } = &mut *self.context;
+        let Some(&(_, first)) = lock_order.first() else { return };
+        let write = &writes[first as usize];
+        if matches!(write.change, RecordChange::Add(_)) {
+            contention.stand_back(write.record.tid() != write.observed);
+        }
+    }
+
     /// Locks the record of the additions at `at` of the write set, whatever version it has, and makes a patch of them. On an error the record
     /// is not locked.
     #[cold]
-    pub(super) fn lock_additions(&mut self, at: usize, is_first: bool) -> Result<(), Abort> {
+    pub(super) fn lock_additions(&mut self, at: usize) -> Result<(), Abort> {
         let write = self.context.writes[at];
-        if is_first {
-            self.context.contention.stand_back(write.record.tid() != write.observed);
-        }
         let observed = self.context.lock_any_version(&write)?;
         let sums = match write.change {
             RecordChange::Add(span) if has_fault::<V>(Fault::EarlyAddition) => {

@@ -148,6 +148,7 @@ impl<V: Variant> Transaction<'_, V> {
     fn commit_writes(&mut self) -> Result<Committed, Abort> {
         self.order_write_set()?;
         let reads = self.context.reads.len();
+        self.stand_back();
         loop {
             self.guard.participant().begin_commit();
             let outcome = self.walk_through();

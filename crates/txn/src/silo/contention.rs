@@ -2,7 +2,8 @@
 //!
 //! Workers that add to one row take turns at its cache lines, and each turn waits for the lines to come from another core: two of them do less
 //! together than one alone. So a worker that finds a row changed since its statement, again and again, waits a moment before it
-//! locks the row, in which the others go on with the lines that they have. It waits while it holds no lock, so that it holds up nobody.
+//! begins to commit, in which the others go on with the lines that they have. It holds no lock then and has published no epoch, so that it holds up
+//! nobody.
 
 use ensilo_sync::cpu_relax;
 
@@ -22,8 +23,7 @@ pub(super) struct Contention {
 }
 
 impl Contention {
-    /// Notes whether the row that the transaction locks first has changed since it was added to, and waits if that is so and is usual. The caller
-    /// holds no lock.
+    /// Notes whether the row that the transaction locks first has changed since it was added to, and waits if that is so and is usual.
     pub(super) fn stand_back(&mut self, has_changed: bool) {
         if !has_changed {
             self.score = self.score.saturating_sub(1);

@@ -89,7 +89,8 @@ impl RecordChange {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct WriteEntry {
     pub(super) record: RecordPtr,
-    /// The version that this transaction saw, and replaces. Of additions, a version that was there before, on which nothing depends.
+    /// The version that this transaction saw, and replaces. Of additions, a version that was there before, by which only
+    /// [`Contention`](super::contention::Contention) goes.
     pub(super) observed: TidWord,
     pub(super) change: RecordChange,
     pub(super) key: KeySpan,

@@ -111,6 +111,8 @@ pub struct TypeMeasurements {
     pub committed: u64,
     /// Attempts that did not, by reason. A request that was retried twice and then committed counts twice here.
     pub aborts: Aborts,
+    /// The most of them of a single request.
+    pub aborts_of_request_max: u64,
     /// From the start of a request to its end, retries included, of committed and rolled-back requests.
     pub latencies: Latencies,
     /// From the start of a request until it was seen to be stored, of those that had to wait for the disk.
@@ -122,6 +124,7 @@ impl TypeMeasurements {
     pub fn add(&mut self, other: &Self) {
         self.committed += other.committed;
         self.aborts.add(&other.aborts);
+        self.aborts_of_request_max = self.aborts_of_request_max.max(other.aborts_of_request_max);
         self.latencies.add(&other.latencies);
         self.durable_latencies.add(&other.durable_latencies);
     }
@@ -146,6 +149,7 @@ impl Measurements {
         of_type.committed += u64::from(committed);
         if aborts.total() > 0 {
             of_type.aborts.add(aborts);
+            of_type.aborts_of_request_max = of_type.aborts_of_request_max.max(aborts.total());
         }
         of_type.latencies.record(latency_ns);
     }
@@ -161,6 +165,7 @@ impl Measurements {
         for of_type in &mut self.types {
             of_type.committed = 0;
             of_type.aborts = Aborts::default();
+            of_type.aborts_of_request_max = 0;
             of_type.latencies.clear();
             of_type.durable_latencies.clear();
         }
@@ -218,6 +223,7 @@ mod tests {
         one.add(&two);
         assert_eq!(one.committed(), 2);
         assert_eq!(one.aborts().total(), 3);
+        assert_eq!(one.types().iter().map(|of_type| of_type.aborts_of_request_max).max(), Some(2));
         assert_eq!(one.aborts().of(AbortKind::ReadValidation), 2);
         assert_eq!(one.types()[1].aborts.of(AbortKind::Rollback), 1);
         let p99 = one.types()[0].latencies.quantile_ns(0.99);

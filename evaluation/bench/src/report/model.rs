@@ -31,6 +31,8 @@ pub struct Report {
     pub committed: u64,
     /// Attempts that aborted, those rolled back on purpose included.
     pub aborted: u64,
+    /// The same for each transaction that committed; `null` if none did.
+    pub aborted_per_commit: Option<f64>,
     /// Committed transactions per second.
     pub throughput_per_second: f64,
     /// How steady the throughput was; `null` for a run of less than half a second.
@@ -88,6 +90,8 @@ pub struct TypeReport {
     pub count: u64,
     /// Attempts that aborted.
     pub aborted: u64,
+    /// The most of a single transaction, before it committed or was given up. [`LatencyReport::max`] is the longest time that one was tried.
+    pub aborted_of_one_max: u64,
     /// Aborted attempts by reason; reasons that never occurred are left out.
     #[serde(serialize_with = "in_order")]
     pub aborts: Vec<(&'static str, AbortShare)>,
@@ -225,6 +229,7 @@ impl Report {
             seconds: median.seconds,
             committed,
             aborted: aborts.total(),
+            aborted_per_commit: (committed > 0).then(|| aborts.total() as f64 / committed as f64),
             throughput_per_second: throughput(median),
             half_seconds: HalfSecondsReport::new(&median.timeline),
             processor_seconds: median.processor_seconds,
@@ -303,6 +308,7 @@ fn type_report(of_type: &TypeMeasurements) -> TypeReport {
     TypeReport {
         count: of_type.committed,
         aborted: of_type.aborts.total(),
+        aborted_of_one_max: of_type.aborts_of_request_max,
         aborts: abort_shares(&of_type.aborts, of_type.committed),
         latency_us: LatencyReport {
             p50: microseconds(0.5),

@@ -73,12 +73,14 @@ fn the_json_has_its_promised_names() {
     assert_eq!(json["seconds"], 2.0);
     assert_eq!(json["committed"], 100);
     assert_eq!(json["aborted"], 1);
+    assert_eq!(json["aborted_per_commit"], 0.01);
     assert_eq!(json["throughput_per_second"], 50.0);
     assert_eq!(json["memory_bytes"], 10);
     assert_eq!(json["consistency_checks"], 1);
     assert_eq!(json["consistency_failures"], 0);
     let new_order = &json["transactions"]["new_order"];
     assert_eq!(new_order["count"], 100);
+    assert_eq!(new_order["aborted_of_one_max"], 1);
     assert_eq!(new_order["aborts"]["lock_held"]["count"], 1);
     assert!((new_order["aborts"]["lock_held"]["share"].as_f64().unwrap() - 1.0 / 101.0).abs() < 1e-9);
     for name in ["p50", "p95", "p99"] {

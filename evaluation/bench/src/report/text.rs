@@ -34,9 +34,11 @@ impl Report {
         } else {
             String::new()
         };
+        let each = self.aborted_per_commit.filter(|each| *each > 0.0);
+        let each = each.map_or_else(String::new, |each| format!(" ({each:.3} for each)"));
         let early = if self.interrupted { ", ended early" } else { "" };
         format!(
-            "{} on {} (engine {}, isolation {}): {} transactions/s{of_runs}\n{} committed, {} aborted in {:.1} s with {} worker{}{early}\n{}, {}",
+            "{} on {} (engine {}, isolation {}): {} transactions/s{of_runs}\n{} committed, {} aborted{each} in {:.1} s with {} worker{}{early}\n{}, {}",
             self.workload,
             self.system,
             self.engine,
@@ -53,8 +55,16 @@ impl Report {
     }
 
     fn transaction_table(&self) -> Table {
-        let mut header =
-            vec!["transaction", "committed", "aborted", "p50 us", "p95 us", "p99 us", "p99.9 us"];
+        let mut header = vec![
+            "transaction",
+            "committed",
+            "aborted",
+            "p50 us",
+            "p95 us",
+            "p99 us",
+            "p99.9 us",
+            "longest us",
+        ];
         if self.durable_latency_ms.is_some() {
             header.extend(["stored p50 ms", "p99 ms"]);
         }
@@ -150,13 +160,18 @@ impl Report {
 fn transaction_row(name: &str, of_type: &TypeReport, is_durable: bool) -> Vec<String> {
     let latency = &of_type.latency_us;
     let mut row = vec![name.to_owned(), grouped(of_type.count as f64), grouped(of_type.aborted as f64)];
-    row.extend([latency.p50, latency.p95, latency.p99, latency.p99_9].map(|us| format!("{us:.1}")));
+    let latencies = [latency.p50, latency.p95, latency.p99, latency.p99_9, latency.max];
+    row.extend(latencies.map(|us| format!("{us:.1}")));
     if is_durable {
         let stored = &of_type.durable_latency_ms;
         let milliseconds = |ms: Option<f64>| ms.map_or_else(String::new, |ms| format!("{ms:.2}"));
         row.extend([stored.map(|stored| stored.p50), stored.map(|stored| stored.p99)].map(milliseconds));
     }
-    row.push(of_type.aborts.iter().map(abort_text).collect::<Vec<_>>().join(", "));
+    let mut aborts: Vec<String> = of_type.aborts.iter().map(abort_text).collect();
+    if of_type.aborted_of_one_max > 1 {
+        aborts.push(format!("of one at most {}", of_type.aborted_of_one_max));
+    }
+    row.push(aborts.join(", "));
     row
 }
 

@@ -98,6 +98,19 @@ fn what_a_restart_has_set_stays_where_the_number_before_it_is_out_of_bounds() {
     db.restart_sequence("order", i64::MIN).unwrap();
     db.alter_sequence::<i64>("order", SequenceOptions::new().min(7)).unwrap();
     assert_eq!(next(&db, &numbers), 7);
+    // Of a number that was given the next one is none that a restart has set, whatever bounds are in between.
+    let numbers: Sequence<u64> = db.sequence("given").unwrap();
+    (1..=4).for_each(|number| assert_eq!(next(&db, &numbers), number));
+    let five = || SequenceOptions::new().min(5);
+    for between in
+        [five(), SequenceOptions::new().min(6), five().increment(10), SequenceOptions::new().max(10)]
+    {
+        db.alter_sequence::<u64>("given", between).unwrap();
+    }
+    let down = SequenceOptions::new().increment(-1).min(1).max(3).start(1);
+    db.alter_sequence::<u64>("given", down).unwrap();
+    db.alter_sequence::<u64>("given", SequenceOptions::new()).unwrap();
+    assert_eq!(next(&db, &numbers), 5);
     // A number of which there is no larger one is past all others.
     let down = SequenceOptions::new().min(0).max(u64::MAX).increment(-5);
     let numbers: Sequence<u64> = db.sequence_with("down", down).unwrap();

@@ -276,6 +276,23 @@ fn a_table_that_gives_keys_is_opened_inside_of_transactions() {
 }
 
 #[test]
+fn the_keys_of_a_table_are_restarted_and_pass_over_rows() {
+    let db = in_memory();
+    let small = db.table::<Small>().unwrap();
+    db.transact(|tx| small.insert(tx, &Small { id: 255 })).unwrap();
+    let add = || db.transact(|tx| small.insert_auto(tx, &Small { id: 0 }));
+    (1..=254).for_each(|expected| assert_eq!(add().unwrap(), expected));
+    assert!(matches!(add(), Err(Error::SequenceExhausted(_))));
+    db.transact(|tx| small.range(..255).delete(tx)).unwrap();
+    db.restart_keys("small", 7u8).unwrap();
+    assert_eq!((add().unwrap(), add().unwrap()), (7, 8));
+    assert!(matches!(db.restart_keys("small", 0u8), Err(Error::InvalidSequence(_))));
+    assert!(matches!(db.restart_keys("other", 1u8), Err(Error::UnknownTable(_))));
+    db.table::<Chosen>().unwrap();
+    assert!(matches!(db.restart_keys("customer", 1i32), Err(Error::UnknownSequence(_))));
+}
+
+#[test]
 fn a_truncated_table_goes_on_with_its_keys() {
     let disk = new_disk();
     let db = open(&disk);

@@ -38,7 +38,7 @@ impl<V: Variant> Transaction<'_, V> {
             let at = self.context.lock_order[position].1 as usize;
             let write = &self.context.writes[at];
             if matches!(write.change, RecordChange::Add(_)) {
-                if let Err(abort) = self.lock_additions(at, position == 0) {
+                if let Err(abort) = self.lock_additions(at) {
                     self.unlock_first(position);
                     return Err(abort);
                 }
