@@ -55,7 +55,7 @@ impl Appender {
     /// # Errors
     /// As [`File::write_at`].
     pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.memory.resize(GATHERED_BYTES);
+        self.memory.resize(GATHERED_BYTES)?;
         while !bytes.is_empty() {
             if self.filled == GATHERED_BYTES {
                 self.flush()?;

@@ -1,6 +1,10 @@
 //! Memory that a disk takes as it is.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
+
+/// So much is kept when less is needed.
+const KEPT_BYTES: usize = 4 << 20;
 
 /// Bytes of a page: what a disk writes in one piece, or a multiple of it.
 pub const PAGE_BYTES: usize = 4096;
@@ -16,13 +20,20 @@ pub struct PageBuffer {
 }
 
 impl PageBuffer {
-    /// Changes the length to `len` bytes. What they are is left open.
-    pub fn resize(&mut self, len: usize) {
-        if len + PAGE_BYTES > self.memory.len() {
-            self.memory = vec![0; len + PAGE_BYTES];
+    /// Changes the length to `len` bytes. What they are is left open. What was needed for a much larger length goes back.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the length is 0 then.
+    pub fn resize(&mut self, len: usize) -> io::Result<()> {
+        let needed = len + PAGE_BYTES;
+        if needed > self.memory.len() || self.memory.len() > KEPT_BYTES.max(2 * needed) {
+            *self = PageBuffer::default();
+            self.memory.try_reserve_exact(needed)?;
+            self.memory.resize(needed, 0);
             self.start = self.memory.as_ptr().addr().wrapping_neg() % PAGE_BYTES;
         }
         self.len = len;
+        Ok(())
     }
 }
 
@@ -37,5 +48,28 @@ impl Deref for PageBuffer {
 impl DerefMut for PageBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_a_long_piece_took_goes_back_with_a_short_one() {
+        let mut pages = PageBuffer::default();
+        for (len, kept) in [
+            (3 * KEPT_BYTES, 3 * KEPT_BYTES),
+            (2 * KEPT_BYTES, 3 * KEPT_BYTES),
+            (10, 10),
+            (KEPT_BYTES / 2, KEPT_BYTES / 2),
+            (10, KEPT_BYTES / 2),
+        ] {
+            pages.resize(len).unwrap();
+            assert_eq!((pages.len(), pages.memory.capacity()), (len, kept + PAGE_BYTES));
+            assert!(pages.as_ptr().addr().is_multiple_of(PAGE_BYTES));
+        }
     }
 }

@@ -15,7 +15,7 @@ pub struct ColdPlace {
     pub disk: Arc<dyn Disk>,
     /// The directory, made when it is needed. The files in it whose names begin with `rows-` belong to the engine.
     pub directory: PathBuf,
-    /// How long a file gets; at least two of the longest rows.
+    /// How long a file gets. A row that is longer has one of its own.
     pub file_bytes: u64,
     /// How many bytes the disk keeps free for others: no file grows that would leave less. [`u64::MAX`] lets none grow.
     pub kept_free_bytes: Arc<AtomicU64>,

@@ -5,8 +5,9 @@
 //! +--------+---------+-------------------------------+
 //! | header | meta    | row, 8 bytes a word           |
 //! +--------+---------+-------------------------------+
-//! meta (8 bytes): row length in bytes (21 bits) | capacity in words (18 bits) | store id (25 bits), from the top
+//! meta (8 bytes): row length in bytes (26 bits) | size of the allocation (13 bits) | store id (25 bits), from the top
 //! ```
+//! The size is in words, [rounded up](RoundedWords) where it is large; what is behind the header is the *capacity*.
 //!
 //! # Invariants
 //! I1. Capacity and store never change; the row length never exceeds the capacity.
@@ -21,6 +22,7 @@ use ensilo_slab::{AccountId, Heap, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::prefetch;
 
+use crate::rounded_words::RoundedWords;
 use crate::row::{ROW_LEN_MAX, RawRow};
 use crate::store::TableId;
 
@@ -30,11 +32,10 @@ const LINE_BYTES: usize = 64;
 const PREFETCHED_BYTES_MAX: usize = 1024;
 
 const STORE_BITS: u32 = 25;
-const CAPACITY_BITS: u32 = 18;
-const LEN_SHIFT: u32 = STORE_BITS + CAPACITY_BITS;
+const LEN_SHIFT: u32 = STORE_BITS + RoundedWords::BITS;
 const _: () = assert!(TableId::MAX.0 < 1 << STORE_BITS && ROW_LEN_MAX < 1 << (64 - LEN_SHIFT));
-/// A block of the heap is larger than it was asked to be by an eighth at most.
-const _: () = assert!((ROW_LEN_MAX + ROW_LEN_MAX / 4) / 8 < 1 << CAPACITY_BITS);
+/// A header is shorter than a row.
+const _: () = assert!(2 * ROW_LEN_MAX / WORD_BYTES < RoundedWords::MAX);
 
 /// What a record begins with.
 #[repr(C)]
@@ -56,6 +57,8 @@ unsafe impl<H: Send + Sync> Send for RawRecord<H> {}
 
 impl<H> RawRecord<H> {
     const HEAD_BYTES: usize = size_of::<Head<H>>();
+    /// Whole words, but for the atomics of a model checker.
+    const HEAD_WORDS: usize = Self::HEAD_BYTES.div_ceil(WORD_BYTES);
 
     /// Returns a record of `store` from the heap, with room for a row of `row_len_bytes`, which is not set yet. [`RawRecord::free`] and
     /// [`RawRecord::retire`] give it back.
@@ -72,14 +75,15 @@ impl<H> RawRecord<H> {
         row_len_bytes: usize,
         header: H,
     ) -> Result<Self, OutOfMemory> {
-        let needed = Self::layout_of(row_len_bytes.div_ceil(8));
-        let capacity_words = (Heap::usable_size(needed) - Self::HEAD_BYTES) / WORD_BYTES;
+        let needed = Self::layout_of(Self::size_for(row_len_bytes));
+        // Exact: classes are such numbers, and what is larger was rounded up already.
+        let size = RoundedWords::at_least(Heap::usable_size(needed) / WORD_BYTES);
         let allocate = |layout, account| guard.allocate(layout, account);
         // SAFETY: blocks of the heap are fresh, and free again when they are given back.
-        unsafe { RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, allocate) }
+        unsafe { RawRecord::allocate_by(store, row_len_bytes, size, header, allocate) }
     }
 
-    /// Returns a record with room for just this row, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
+    /// Returns a record with room for this row and hardly more, in memory from elsewhere, to where it is given back as [`RawRecord::block`].
     ///
     /// # Errors
     /// [`OutOfMemory`].
@@ -95,9 +99,9 @@ impl<H> RawRecord<H> {
         header: H,
         allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
     ) -> Result<Self, OutOfMemory> {
-        let capacity_words = row_len_bytes.div_ceil(8);
+        let size = Self::size_for(row_len_bytes);
         // SAFETY: the caller's promise.
-        unsafe { RawRecord::allocate_by(store, row_len_bytes, capacity_words, header, allocate) }
+        unsafe { RawRecord::allocate_by(store, row_len_bytes, size, header, allocate) }
     }
 
     /// # Safety
@@ -106,21 +110,21 @@ impl<H> RawRecord<H> {
     unsafe fn allocate_by(
         store: TableId,
         row_len_bytes: usize,
-        capacity_words: usize,
+        size: RoundedWords,
         header: H,
         allocate: impl FnOnce(Layout, AccountId) -> Result<NonNull<u8>, OutOfMemory>,
     ) -> Result<Self, OutOfMemory> {
-        assert!(row_len_bytes <= ROW_LEN_MAX && store <= TableId::MAX, "a row or an id that is too large");
-        let block = allocate(Self::layout_of(capacity_words), AccountId(store.0))?;
+        assert!(store <= TableId::MAX, "an id that is too large");
+        let block = allocate(Self::layout_of(size), AccountId(store.0))?;
         let head = block.cast::<Head<H>>();
-        let meta = AtomicU64::new(meta(row_len_bytes, capacity_words, store));
-        // SAFETY: the caller's promise: the block is ours, and was allocated for a head that is followed by so many words.
+        let meta = AtomicU64::new(meta(row_len_bytes, size, store));
+        // SAFETY: the caller's promise: the block is ours, and was allocated for a head and so many words behind it.
         unsafe {
             head.write(Head { header, meta });
             if cfg!(any(loom, shuttle)) {
                 // A model checker's atomic has to be constructed; a real one may hold any bits before its first store.
                 let words = head.add(1).cast::<AtomicU64>();
-                for index in 0..capacity_words {
+                for index in 0..size.get() - Self::HEAD_WORDS {
                     words.add(index).write(AtomicU64::new(0));
                 }
             }
@@ -197,9 +201,15 @@ impl<H> RawRecord<H> {
         TableId(self.meta() as u32 & ((1 << STORE_BITS) - 1))
     }
 
+    /// Returns how many words were allocated, those of the header among them.
+    #[inline]
+    fn size(self) -> RoundedWords {
+        RoundedWords::from_code(self.meta() >> STORE_BITS)
+    }
+
     #[inline]
     fn capacity_words(self) -> usize {
-        (self.meta() >> STORE_BITS) as usize & ((1 << CAPACITY_BITS) - 1)
+        self.size().get() - Self::HEAD_WORDS
     }
 
     #[inline]
@@ -368,13 +378,19 @@ impl<H> RawRecord<H> {
     #[inline]
     #[must_use]
     pub fn block(self) -> (NonNull<u8>, Layout, AccountId) {
-        (self.0.cast(), Self::layout_of(self.capacity_words()), AccountId(self.store().0))
+        (self.0.cast(), Self::layout_of(self.size()), AccountId(self.store().0))
+    }
+
+    /// Returns how many words a record takes at least that has room for such a row.
+    #[inline]
+    fn size_for(row_len_bytes: usize) -> RoundedWords {
+        assert!(row_len_bytes <= ROW_LEN_MAX, "a row that is too large");
+        RoundedWords::at_least(Self::HEAD_WORDS + row_len_bytes.div_ceil(WORD_BYTES))
     }
 
     #[inline]
-    fn layout_of(capacity_words: usize) -> Layout {
-        let size = Self::HEAD_BYTES + capacity_words * WORD_BYTES;
-        match Layout::from_size_align(size, align_of::<Head<H>>()) {
+    fn layout_of(size: RoundedWords) -> Layout {
+        match Layout::from_size_align(size.get() * WORD_BYTES, align_of::<Head<H>>()) {
             Ok(layout) => layout,
             Err(_) => unreachable!("rows are bounded by ROW_LEN_MAX"),
         }
@@ -415,8 +431,8 @@ fn store_words(target: &[AtomicU64], row: &[AtomicU64]) {
     }
 }
 
-const fn meta(len_bytes: usize, capacity_words: usize, store: TableId) -> u64 {
-    (len_bytes as u64) << LEN_SHIFT | (capacity_words as u64) << STORE_BITS | store.0 as u64
+const fn meta(len_bytes: usize, size: RoundedWords, store: TableId) -> u64 {
+    (len_bytes as u64) << LEN_SHIFT | size.code() << STORE_BITS | store.0 as u64
 }
 
 const fn len_of(meta: u64) -> usize {

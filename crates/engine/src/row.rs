@@ -8,8 +8,8 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::tid::Tid;
 
-/// The largest row in bytes.
-pub const ROW_LEN_MAX: usize = 1 << 20;
+/// The largest row in bytes: values of 16 MiB, and room beside them.
+pub const ROW_LEN_MAX: usize = 32 << 20;
 
 /// A row of one version, read in place: its words, and the [epoch](RowRef::epoch) in which it was committed.
 ///

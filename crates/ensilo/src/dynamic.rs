@@ -248,7 +248,7 @@ impl<E: Engine> DynamicTable<E> {
             maintain::copy_row(inner, &self.core, found)?;
             let local = &mut *inner.local;
             let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
-            updated.map_err(|error| self.refused(error))?;
+            updated.map_err(|error| self.refused_row(local, error))?;
             let indexes = self.core.indexes.load(inner.pinned);
             maintain::replace_row(inner, &self.core, indexes, &key, found)
         })
@@ -302,8 +302,16 @@ impl<E: Engine> DynamicTable<E> {
         schema
             .encode_insert_key(row, || row_id(local), &mut key)
             .and_then(|()| schema.encode_row(row, &mut local.row))
-            .map_err(|error| self.refused(error))?;
+            .map_err(|error| self.refused_row(local, error))?;
         Ok(key)
+    }
+
+    /// Returns the error of a row that was refused while it was encoded.
+    #[cold]
+    pub(crate) fn refused_row(&self, local: &mut Local<E::Found>, error: RowError) -> Error {
+        // As far as it was encoded it may have been long.
+        local.note_long_row();
+        self.refused(error)
     }
 
     pub(crate) fn encode_key(&self, key: &[Value]) -> Result<KeyBuf> {

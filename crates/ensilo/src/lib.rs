@@ -275,10 +275,10 @@ pub mod group {
 pub mod row {
     pub use ensilo_row::{
         AsKey, AsKeyColumn, AsKeyRange, AutoKey, Column, ColumnType, ColumnValue, Columns, Decimal,
-        DecimalError, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart, KeyPrefix,
-        KeyReader, KeyedRow, Malformed, NAME_LEN_MAX, NullsLast, Order, PartSchema, PrimaryKey, ROW_LEN_MAX,
-        Row, RowBuf, RowError, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError, SchemaHistory, Text,
-        TextError, Timestamp, TimestampError, Value, WordSlice, Words,
+        DecimalError, FIXED_LEN_MAX, INDEXES_MAX, IndexSchema, KEY_LEN_MAX, Key, KeyBuf, KeyColumn, KeyPart,
+        KeyPrefix, KeyReader, KeyedRow, Malformed, NAME_LEN_MAX, NullsLast, Order, PartSchema, PrimaryKey,
+        ROW_LEN_MAX, Row, RowBuf, RowError, RowId, Schema, SchemaBuilder, SchemaChange, SchemaError,
+        SchemaHistory, Text, TextError, Timestamp, TimestampError, Value, WordSlice, Words,
     };
     #[doc(hidden)]
     pub use ensilo_row::{

@@ -10,7 +10,7 @@ use ensilo_row::{KeyBuf, RowBuf, RowId, WordPatch};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
-use crate::older_rows::ConvertedRow;
+use crate::older_rows::{ConvertedRow, LONG_ROW_BYTES};
 use crate::queue::{Queues, WrittenTable};
 use crate::records::{RecordCounts, RecordTally};
 use crate::row_ids::{RowIdSource, RowIds};
@@ -42,6 +42,8 @@ pub(crate) struct Local<F> {
     pub(crate) number: u64,
     /// How many transactions the worker has begun, and rows it has written.
     pub(crate) steps: u64,
+    /// Whether something is to be done about cursors or long rows when the transaction ends, or else when the next one begins.
+    has_leftovers: bool,
     /// If the transaction under way uses a cursor, whether it has committed.
     cursor_use: Option<CursorUse>,
     pub(crate) queues: Arc<Queues>,
@@ -92,7 +94,7 @@ impl CursorUse {
 
     /// Returns whether the transaction has committed, so that a cursor goes on behind what it gave there.
     pub(crate) fn has_committed(&self) -> bool {
-        // Relaxed: see `commit_cursors`.
+        // Relaxed: see `end_leftovers`.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -110,6 +112,7 @@ impl<F> Local<F> {
             control: None,
             number,
             steps: 0,
+            has_leftovers: false,
             cursor_use: None,
             queues: Arc::clone(queues),
             written: Vec::new(),
@@ -138,6 +141,7 @@ impl<F> Local<F> {
 
     /// Ends the use for a session or a job.
     pub(crate) fn end_use(&mut self) {
+        self.end_leftovers(false);
         self.row_ids.end_use(self.control.as_ref().and_then(|control| control.row_ids()));
     }
 
@@ -145,9 +149,30 @@ impl<F> Local<F> {
     #[inline(always)]
     pub(crate) fn begin_transaction(&mut self) {
         self.steps += 1;
-        if self.cursor_use.is_some() {
-            self.cursor_use = None;
+        if self.has_leftovers {
+            self.end_leftovers(false);
         }
+    }
+
+    /// Notes that the scratch has held a long row, or may have: what it took goes back.
+    #[cold]
+    pub(crate) fn note_long_row(&mut self) {
+        self.has_leftovers = true;
+    }
+
+    /// Ends the use of cursors, and gives back what long rows took.
+    #[cold]
+    fn end_leftovers(&mut self, has_committed: bool) {
+        self.has_leftovers = false;
+        if let Some(cursor_use) = self.cursor_use.take()
+            && has_committed
+        {
+            // Relaxed: whoever uses the cursor next knows by other means that the transaction has ended.
+            cursor_use.0.store(true, Ordering::Relaxed);
+        }
+        self.row.shrink_to(LONG_ROW_BYTES);
+        self.before.shrink_to(LONG_ROW_BYTES);
+        self.converted.shrink_to(LONG_ROW_BYTES);
     }
 
     /// Notes that the transaction has got numbers of a sequence that were reserved in this epoch: what it returns, or does, is stored only once that is.
@@ -164,15 +189,15 @@ impl<F> Local<F> {
 
     /// Returns what says whether the transaction under way has committed, for a cursor that is used in it.
     pub(crate) fn cursor_use(&mut self) -> &CursorUse {
+        self.has_leftovers = true;
         self.cursor_use.get_or_insert_default()
     }
 
-    /// Notes that the transaction has committed, or has ended well if it was a snapshot.
+    /// Notes that the transaction has committed, or has ended well if it was a snapshot: its cursors have, and long rows go.
     #[inline(always)]
     pub(crate) fn commit_cursors(&mut self) {
-        if let Some(cursor_use) = self.cursor_use.take() {
-            // Relaxed: whoever uses the cursor next knows by other means that the transaction has ended.
-            cursor_use.0.store(true, Ordering::Relaxed);
+        if self.has_leftovers {
+            self.end_leftovers(true);
         }
     }
 
@@ -192,5 +217,53 @@ impl<F> Local<F> {
             None => Ok(()),
             Some(control) => control.check(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_row::{ColumnType, Order, Schema, Value};
+
+    use super::LONG_ROW_BYTES;
+    use crate::{Database, Error};
+
+    #[test]
+    fn what_long_rows_took_goes_back_when_the_transaction_has_ended() {
+        let db = Database::in_memory().unwrap();
+        let schema = Schema::builder("t")
+            .column("id", ColumnType::U32)
+            .column("kind", ColumnType::U32)
+            .column("text", ColumnType::Text)
+            .key([("id", Order::Ascending)])
+            .index("by_kind", [("kind", Order::Ascending)])
+            .build()
+            .unwrap();
+        let table = db.create_dynamic_table(schema).unwrap();
+        let row = |id: u32| [id.into(), 0u32.into(), Value::from("x".repeat(2 * LONG_ROW_BYTES))];
+        for (id, commits) in [(1, true), (2, false)] {
+            let outcome = db.transact(|tx| {
+                table.insert(tx, &row(id))?;
+                table.update(tx, &[id.into()], &[("kind", 1u32.into())])?;
+                let local = &tx.inner.local;
+                assert!(local.row.capacity_bytes() > LONG_ROW_BYTES);
+                assert!(local.before.capacity_bytes() > LONG_ROW_BYTES);
+                if commits { Ok(()) } else { Err(Error::rollback("given up")) }
+            });
+            assert_eq!(outcome.is_ok(), commits);
+            db.transact(|tx| {
+                let local = &tx.inner.local;
+                assert!(local.row.capacity_bytes() <= LONG_ROW_BYTES);
+                assert!(local.before.capacity_bytes() <= LONG_ROW_BYTES);
+                Ok(())
+            })
+            .unwrap();
+        }
+        let too_long = [3u32.into(), 0u32.into(), Value::from("x".repeat(33 << 20))];
+        assert!(matches!(db.transact(|tx| table.insert(tx, &too_long)), Err(Error::RowTooLarge(_))));
+        db.transact(|tx| {
+            assert!(tx.inner.local.row.capacity_bytes() <= LONG_ROW_BYTES);
+            Ok(())
+        })
+        .unwrap();
     }
 }

@@ -28,7 +28,7 @@ use crate::catalog::index_core::{IndexCore, check_key_len};
 use crate::catalog::index_set::IndexSet;
 use crate::catalog::table_core::TableCore;
 use crate::local::Local;
-use crate::older_rows::in_schema;
+use crate::older_rows::{LONG_ROW_BYTES, in_schema};
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
 use crate::{Error, Result};
@@ -41,9 +41,8 @@ pub(crate) fn insert_row<Raw: Write>(
     key: &KeyBuf,
     index_key: impl FnMut(&IndexCore<Raw::Store>, &RowBuf, &mut KeyBuf),
 ) -> Result<()> {
-    let row = &inner.local.row;
-    if row.len_bytes() > ROW_LEN_MAX {
-        return Err(table.row_too_large(row.len_bytes()));
+    if inner.local.row.len_bytes() > LONG_ROW_BYTES {
+        check_long_row(inner, table)?;
     }
     inner.load_to_write(table)?;
     inner.load_key(table, key)?;
@@ -55,6 +54,14 @@ pub(crate) fn insert_row<Raw: Write>(
         return Ok(());
     }
     insert_entries(inner, table, key, index_key)
+}
+
+/// Checks that the row in the scratch `local.row`, which is long, may be written.
+#[cold]
+fn check_long_row<Raw: Read>(inner: &mut Inner<'_, Raw>, table: &TableCore<Raw::Store>) -> Result<()> {
+    inner.local.note_long_row();
+    let len_bytes = inner.local.row.len_bytes();
+    if len_bytes <= ROW_LEN_MAX { Ok(()) } else { Err(table.row_too_large(len_bytes)) }
 }
 
 /// Adds the entries of a row that was just inserted, or takes the row back.
@@ -150,6 +157,9 @@ pub(crate) fn copy_row<Raw: Read>(
     let older = table.older.as_deref();
     let _engine = region::enter(Region::Engine);
     let copied = inner.raw.read(found, |row| before.set_words(&RowWords(in_schema(older, row, converted))));
+    if inner.local.before.len_bytes() > LONG_ROW_BYTES {
+        inner.local.note_long_row();
+    }
     copied.map_err(|abort| inner.lost(abort))
 }
 
@@ -162,8 +172,8 @@ pub(crate) fn replace_row<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
-    if inner.local.row.len_bytes() > ROW_LEN_MAX {
-        return Err(table.row_too_large(inner.local.row.len_bytes()));
+    if inner.local.row.len_bytes() > LONG_ROW_BYTES {
+        check_long_row(inner, table)?;
     }
     if !indexes.indexes.is_empty() {
         move_entries(inner, table, &indexes.indexes, key)?;

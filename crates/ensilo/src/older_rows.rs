@@ -26,6 +26,9 @@ pub(crate) struct OlderRows {
     since: Epoch,
 }
 
+/// A row of more bytes is *long*: what scratch memory took for it goes back when the transaction has ended.
+pub(crate) const LONG_ROW_BYTES: usize = 1 << 20;
+
 /// Room for an older row as one of the schema as it is, which is used again for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct ConvertedRow {
@@ -43,6 +46,15 @@ pub(crate) fn in_schema<'r>(
     match older {
         Some(older) if older.has(row) => older.convert(row, converted),
         _ => row,
+    }
+}
+
+impl ConvertedRow {
+    /// Gives back the memory beyond that of a row of so many bytes.
+    pub(crate) fn shrink_to(&mut self, len_bytes: usize) {
+        self.row.shrink_to(len_bytes);
+        self.words.clear();
+        self.words.shrink_to(len_bytes.div_ceil(8));
     }
 }
 
@@ -70,6 +82,9 @@ impl OlderRows {
     /// Returns an older row as one of the schema as it is.
     #[cold]
     fn convert<'r>(&self, row: RowRef<'_>, converted: &'r mut ConvertedRow) -> RowRef<'r> {
+        if converted.row.len_bytes() > LONG_ROW_BYTES {
+            converted.shrink_to(LONG_ROW_BYTES);
+        }
         let ConvertedRow { row: out, words } = converted;
         if self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), out).is_err() {
             // It was torn, and will be read again. A row that no decoder takes, in case that it was not.

@@ -642,6 +642,20 @@ fn files_of_the_machine_are_read_too<E: Engine>(place: &Path) {
     assert_eq!(copy, rows(&db, &accounts));
 }
 
+fn a_row_larger_than_the_memory_comes_whole<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 30));
+    let mut changes = db.changes().memory_bytes(1 << 20).begin_now().unwrap();
+    for id in 0..2 {
+        let note = id.to_string().repeat(16 << 20);
+        db.transact(|tx| accounts.upsert(tx, &Account { note: note.clone(), ..account(id, 3) })).unwrap();
+    }
+    put(&db, &accounts, 2, 5);
+    let mut copy = Copy::new();
+    catch_up(&mut changes, &mut copy, &accounts);
+    assert!(copy.len() == 3 && copy == rows(&db, &accounts));
+}
+
 fn in_a_directory(name: &str, test: impl FnOnce(&Path)) {
     let place = std::env::temp_dir().join(format!("ensilo-changes-{name}-{}", std::process::id()));
     test(&place);
@@ -685,6 +699,7 @@ over_every_engine! {
     log_files_are_kept_for_who_is_behind_through_checkpoints_and_openings,
     what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there,
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
+    a_row_larger_than_the_memory_comes_whole,
     rows_of_before_a_change_of_columns_come_as_they_are_since,
     changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
     a_truncated_table_is_emptied_for_consumers_wherever_they_are,

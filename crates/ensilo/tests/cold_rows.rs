@@ -509,3 +509,35 @@ fn closing_makes_no_long_checkpoint_unasked_although_most_rows_are_outside_memor
         db.close().unwrap();
     }
 }
+
+#[test]
+fn large_rows_leave_memory_come_back_and_are_recovered() {
+    const ROWS: u32 = 8;
+    const BYTES: usize = 12 << 20;
+    let disk = Arc::new(SimulatedDisk::new());
+    let open = || {
+        let options = limited().memory_limit_bytes(64 << 20);
+        let opened = options.open_with::<Ermia>(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY));
+        opened.unwrap()
+    };
+    let large = |id: u32| Account { note: format!("{id:08}{}", "x".repeat(BYTES)), ..long(id, 0) };
+    let assert_large = |db: &Database| {
+        let accounts: Accounts = db.open_table().unwrap();
+        for id in (0..ROWS).rev() {
+            let row = in_time(|| db.transact(|tx| accounts.get(tx, id)));
+            assert!(row == Some(large(id)), "row {id}");
+        }
+    };
+    let db = open();
+    let accounts = db.create_table::<Account>().unwrap();
+    for id in 0..ROWS {
+        in_time(|| db.transact(|tx| accounts.insert(tx, &large(id))));
+    }
+    let memory = db.statistics().unwrap().memory;
+    assert!(memory.cold_rows >= 3 && memory.cold_row_bytes > 3 * BYTES as u64, "{memory:?}");
+    assert_large(&db);
+    assert!(db.read_stale(|tx| accounts.scan().count(tx)).is_ok());
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    assert_large(&open());
+}

@@ -11,7 +11,7 @@ use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
 use ensilo_epoch::Epoch;
 use ensilo_index::{NodeStamp, ScanVisitor};
 
-use crate::cold::Newest;
+use crate::cold::{ColdRows, Newest};
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
 use crate::session::SessionState;
@@ -102,14 +102,17 @@ impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for W
 impl<I: Isolation, E> WalkBatch<'_, I, E> {
     /// Copies the row of a record; `None` if the checkpoint leaves it out.
     fn copy(&mut self, oid: Oid) -> Option<(Tid, usize)> {
-        let newest = match self.store.find_newest::<I>(oid, self.shared.cold.as_ref()).ok()?? {
-            Newest::InMemory(newest) => newest,
-            Newest::Cold(record, _) => {
-                self.words.clear();
-                self.words.extend(record.words());
-                return self.belongs(record.stamp(), record.len_bytes());
-            }
-        };
+        let cold = self.shared.cold.as_ref();
+        let found = self.store.find_newest::<I>(oid, cold);
+        let newest =
+            match found.inspect_err(|_| cold.into_iter().for_each(ColdRows::note_left_out)).ok()?? {
+                Newest::InMemory(newest) => newest,
+                Newest::Cold(record, _) => {
+                    self.words.clear();
+                    self.words.extend(record.words());
+                    return self.belongs(record.stamp(), record.len_bytes());
+                }
+            };
         let (version, stamp) = Version::visible_from(Some(newest), &self.shared.table, self.begin)?;
         if version.is_deletion() {
             return None;

@@ -22,9 +22,10 @@
 //! slot:    address          | a version in memory, the newest
 //!          address | COOLING| the same, about to leave
 //!          COLD | words | place   | its length with the head, and where it lies, both in words of 8 bytes
-//! record:  CRC-32C u32 | row length u32 | slot u64 | table u64 | stamp u64 | predecessor stamp u64 | row, in whole words
+//! record:  CRC-32C u32 | row length u32 | slot u64 | table u64 | stamp u64 | predecessor stamp u64 | row, in whole words | zeros
 //! ```
-//! The checksum is that of the place, as a number of words, and of all that follows it.
+//! The checksum is that of the place, as a number of words, and of all that follows it. The length of a record is
+//! [rounded up](ensilo_engine::RoundedWords) where it is large, which is what the zeros are for.
 //!
 //! # Invariants
 //! C1. What is cold has one version, which every transaction sees, and no deletion.
@@ -57,7 +58,7 @@ mod word;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ensilo_engine::{ColdCounters, ColdPlace};
+use ensilo_engine::{AbortReason, ColdCounters, ColdPlace};
 use ensilo_epoch::Epoch;
 use ensilo_slab::Pool;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
@@ -93,9 +94,23 @@ struct Counts {
     loaded: unchecked::AtomicU64,
 }
 
-/// A row cannot be read back.
+/// Why a row cannot be read back.
 #[derive(Debug)]
-pub(crate) struct Unreadable;
+pub(crate) enum Unreadable {
+    /// The system has no memory for it.
+    OutOfMemory,
+    /// It is damaged, or its file cannot be read.
+    Damaged,
+}
+
+impl From<Unreadable> for AbortReason {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::OutOfMemory => AbortReason::OutOfMemory,
+            Unreadable::Damaged => AbortReason::RowUnreadable,
+        }
+    }
+}
 
 impl ColdRows {
     /// Returns an empty collection in this place.
@@ -143,7 +158,7 @@ impl ColdRows {
     /// Reads the row back that lies in this place, which was found in this slot. `None` if the slot holds something else by now.
     ///
     /// # Errors
-    /// [`Unreadable`]: from now on [`ColdRows::unreadable`] says why.
+    /// [`Unreadable`]: if the row is damaged, [`ColdRows::unreadable`] says why from now on.
     pub(crate) fn read(&self, place: ColdWord, slot: &AtomicU64) -> Result<Option<ColdRecord>, Unreadable> {
         let segment = self.segments.get(place);
         let address = std::ptr::from_ref(slot).addr();
@@ -176,9 +191,17 @@ impl ColdRows {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
+    /// A walk has left a row out because it could not be read: whoever relies on the walk learns it from [`ColdRows::unreadable`].
+    pub(crate) fn note_left_out(&self) {
+        self.unreadable.get_or_init(|| "there was no memory for a row that was to be read back".into());
+    }
+
     fn note_unreadable(&self, segment: &Segment, error: &io::Error) -> Unreadable {
+        if error.kind() == io::ErrorKind::OutOfMemory {
+            return Unreadable::OutOfMemory;
+        }
         self.unreadable.get_or_init(|| format!("{}: {error}", segment.path().display()).into());
-        Unreadable
+        Unreadable::Damaged
     }
 
     /// A row is cold no more, or not in this place.

@@ -30,6 +30,9 @@ use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
 use crate::version::Version;
 
+/// More changed words of a row are not remembered: it is logged whole.
+const CHANGED_WORDS_MAX: usize = 64 << 10;
+
 /// A session's way into the log.
 #[derive(Debug)]
 pub(crate) struct SessionLog {
@@ -86,7 +89,7 @@ impl SessionLog {
         if before.row().len_bytes() != row.len_bytes() || row.len_bytes() == 0 {
             return false;
         }
-        let words_max = (row.len_bytes() - 1) / PATCH_PAIR_BYTES_MAX;
+        let words_max = ((row.len_bytes() - 1) / PATCH_PAIR_BYTES_MAX).min(CHANGED_WORDS_MAX);
         self.changed.clear();
         let pairs = before.row().all_words().zip(row.all_words()).zip(0..);
         for ((before, word), index) in pairs {
@@ -129,6 +132,7 @@ impl SessionLog {
     fn skip(&mut self, participant: &Participant) {
         if let Some(place) = self.place.take() {
             self.ring.skip(place, &[], |epoch| participant.move_commit(epoch));
+            self.writer.give_up();
         }
     }
 
@@ -170,6 +174,7 @@ impl<I: Isolation> Context<I> {
             Err(ReserveError::Full) => Err(CommitStop::LogFull),
             Err(ReserveError::Failed) => refused(AbortReason::LogFailed),
             Err(ReserveError::TooLarge) => refused(AbortReason::TransactionTooLarge),
+            Err(ReserveError::OutOfMemory) => refused(AbortReason::OutOfMemory),
         }
     }
 

@@ -26,7 +26,7 @@ use ensilo_sync::atomic::{AtomicU64, Ordering};
 use ensilo_sync::sync::Mutex;
 
 use self::pending::PendingRows;
-use crate::cold::{COOLING, ColdRows, ColdWord, Leavers, end_cooling};
+use crate::cold::{COOLING, ColdRows, ColdWord, Leavers, Unreadable, end_cooling};
 use crate::engine::Ermia;
 use crate::isolation::{Isolation, Serializable};
 use crate::oid_array::{DEAD, Oid};
@@ -362,7 +362,8 @@ impl<'a> LockedRecord<'a> {
     ) -> Result<Version<I>, ReplayError> {
         if let Some(place) = ColdWord::from_slot(self.word.get()) {
             let cold = engine.shared.cold_rows();
-            let record = cold.read_locked(place, self.slot).map_err(|_| unreadable(cold))?;
+            let record = cold.read_locked(place, self.slot);
+            let record = record.map_err(|unreadable| not_read(unreadable, cold))?;
             self.replace(store.version_of::<I>(&record, guard).map_err(|_| ReplayError::OutOfMemory)?);
             cold.note_loaded(place);
         }
@@ -385,8 +386,11 @@ impl Drop for LockedRecord<'_> {
     }
 }
 
-fn unreadable(cold: &ColdRows) -> ReplayError {
-    ReplayError::Refused(cold.unreadable().as_deref().unwrap_or_default().into())
+fn not_read(unreadable: Unreadable, cold: &ColdRows) -> ReplayError {
+    match unreadable {
+        Unreadable::OutOfMemory => ReplayError::OutOfMemory,
+        Unreadable::Damaged => ReplayError::Refused(cold.unreadable().as_deref().unwrap_or_default().into()),
+    }
 }
 
 /// Returns how many rows a version is.

@@ -90,7 +90,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
     #[inline]
     fn find_newest(&self, store: &ErmiaStore, oid: Oid, key: &[u8]) -> Result<Option<Newest<I>>, Abort> {
         let newest = store.find_newest::<I>(oid, self.shared.cold.as_ref());
-        newest.map_err(|_| Abort::new(AbortReason::RowUnreadable, store.id(), key))
+        newest.map_err(|unreadable| Abort::new(unreadable.into(), store.id(), key))
     }
 
     /// Returns what the snapshot shows of a record with this newest version, and its stamp.

@@ -8,7 +8,7 @@
 //! Each group in schema order; key columns are not stored. Numbers are aligned to their width without padding, because
 //! the widths fall; so each lies in one word, or in two. `docs/row-format.md` describes every byte.
 
-use crate::{ColumnType, Malformed, ROW_LEN_MAX, Words};
+use crate::{ColumnType, FIXED_LEN_MAX, Malformed, Words};
 
 const NONE: u32 = u32::MAX;
 
@@ -274,11 +274,14 @@ impl<const N: usize> Layout<N> {
     /// Places the columns.
     ///
     /// # Panics
-    /// If the fixed part alone is longer than [`ROW_LEN_MAX`]; in a constant, that is a compile error.
+    /// If the fixed part alone is longer than [`FIXED_LEN_MAX`]; in a constant, that is a compile error.
     pub const fn new(columns: &[ColumnSpec; N]) -> Self {
         let mut slots = [Slot::ABSENT; N];
         let fixed_len = place(columns, &mut slots) as usize;
-        assert!(fixed_len <= ROW_LEN_MAX, "the fixed columns of this row take more than ROW_LEN_MAX bytes");
+        assert!(
+            fixed_len <= FIXED_LEN_MAX,
+            "the fixed columns of this row take more than FIXED_LEN_MAX bytes"
+        );
         Self { slots, fixed_len }
     }
 }

@@ -41,7 +41,7 @@ pub use key::{
     NullsLast, Order,
 };
 pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
-pub use limits::{INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
+pub use limits::{FIXED_LEN_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
 pub use malformed::Malformed;
 pub use row::{AutoKey, Columns, HasColumn, KeyedRow, Row, rewrite_row, touched_indexes};
 pub use row_buf::RowBuf;

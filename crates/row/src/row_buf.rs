@@ -3,7 +3,8 @@
 use crate::words::{partial_word, put_bits};
 use crate::{Malformed, ROW_LEN_MAX, RowError, Slot, Words};
 
-/// An encoded row that is used again and again: once it has grown to the largest row, encoding allocates nothing.
+/// An encoded row that is used again and again: once it has grown to the largest row, encoding allocates nothing. What a large row took goes back
+/// by [`RowBuf::shrink_to`].
 ///
 /// Bytes of the last word past the end of the row are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,18 @@ impl RowBuf {
     pub fn clear(&mut self) {
         self.words.clear();
         self.len_bytes = 0;
+    }
+
+    /// Makes the row empty, and gives back the memory beyond that of a row of so many bytes.
+    pub fn shrink_to(&mut self, len_bytes: usize) {
+        self.clear();
+        self.words.shrink_to(len_bytes.div_ceil(8));
+    }
+
+    /// Returns for how many bytes of a row there is memory.
+    #[inline]
+    pub fn capacity_bytes(&self) -> usize {
+        self.words.capacity() * 8
     }
 
     /// Makes the row these bytes: how an index entry holds its primary key.

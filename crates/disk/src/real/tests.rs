@@ -110,12 +110,12 @@ fn pages_and_other_bytes_of_a_file_are_read_alike() {
     for (offset, len) in
         [(0, 2 * PAGE_BYTES), (PAGE_BYTES, 17), (5, PAGE_BYTES), (PAGE_BYTES, LEN - PAGE_BYTES)]
     {
-        read.resize(len);
+        read.resize(len).unwrap();
         file.read_at(offset as u64, &mut read).unwrap();
         assert_eq!(read[..], written[offset..offset + len], "{len} from {offset}");
     }
     // Whole pages of memory, of which the file has less than the last one.
-    read.resize(2 * PAGE_BYTES);
+    read.resize(2 * PAGE_BYTES).unwrap();
     let error = file.read_at(2 * PAGE_BYTES as u64, &mut read).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
 }
@@ -129,7 +129,7 @@ fn a_file_that_may_only_be_read_is_read_and_left_as_it_is() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
     let file = RealDisk.open_read(&path).unwrap();
     let mut pages = PageBuffer::default();
-    pages.resize(2 * PAGE_BYTES);
+    pages.resize(2 * PAGE_BYTES).unwrap();
     file.read_at(0, &mut pages).unwrap();
     assert_eq!(pages[..], written[..2 * PAGE_BYTES]);
     let mut bytes = [0; 17];
@@ -163,7 +163,7 @@ fn a_file_that_stays_in_the_cache_takes_one_handle() {
     };
     let created = RealDisk.create_cached(&path).unwrap();
     let mut pages = PageBuffer::default();
-    pages.resize(PAGE_BYTES);
+    pages.resize(PAGE_BYTES).unwrap();
     pages.fill(7);
     created.write_at(0, &pages).unwrap();
     assert_eq!(handles(), 1);
@@ -250,7 +250,7 @@ fn a_file_that_is_kept_takes_one_handle_until_pages_of_it_are_read() {
     assert_eq!(handles(), 1);
     RealDisk.remove(&path).unwrap();
     let mut pages = PageBuffer::default();
-    pages.resize(PAGE_BYTES);
+    pages.resize(PAGE_BYTES).unwrap();
     kept.read_at(0, &mut pages).unwrap();
     assert!(pages.iter().all(|&byte| byte == 7));
     assert!((1..=2).contains(&handles()), "the second one where the file system reads past the cache");

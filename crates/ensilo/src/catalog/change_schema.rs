@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Failpoint, Store};
 use ensilo_epoch::Epoch;
-use ensilo_row::{ROW_LEN_MAX, Schema, SchemaChange};
+use ensilo_row::{Schema, SchemaChange};
 
 use super::change::Indexes;
 use super::index_core::{IndexCore, IndexState};
@@ -34,8 +34,8 @@ use crate::{Error, Result};
 /// So long a table is refused at most, for transactions to end.
 pub(super) const REFUSAL_MAX: Duration = Duration::from_secs(1);
 
-/// What the catalog's row of a table has beside its schemas, at most.
-const ROW_REST_BYTES: usize = 1024;
+/// What all schemas of a table take in its row of the catalog, at most.
+const SCHEMAS_BYTES_MAX: usize = 1 << 20;
 
 impl<E: Engine> DatabaseShared<E> {
     /// Changes the columns of a table. `change_of` says, of the schema that the table has, what is to be changed, if anything; it is
@@ -132,7 +132,7 @@ fn check_change<S: Store>(table: &TableCore<S>, schema: &Schema, change: &Schema
         history.changed(schema, change, history.since() + 1).map_err(Error::from_schema)?;
     let mut encoded = Vec::new();
     history.encode(&changed, &mut encoded);
-    if encoded.len() + ROW_REST_BYTES <= ROW_LEN_MAX {
+    if encoded.len() <= SCHEMAS_BYTES_MAX {
         return Ok(());
     }
     let text = "its schemas take more than 1 MiB; move the rows into another table, or add shorter values";

@@ -140,7 +140,8 @@ impl<E: Engine> EncodedTable<'_, E> {
         core.check(local)?;
         let key = key_of_bytes(key);
         local.row.set_bytes(row);
-        key.check_len().and_then(|()| local.row.check_len()).map_err(|error| self.0.refused(error))?;
+        let checked = key.check_len().and_then(|()| local.row.check_len());
+        checked.map_err(|error| self.0.refused_row(local, error))?;
         let (schema, mut values) = (&core.schema, Vec::new());
         let decoded = schema.decode_key(key.as_bytes(), &mut values);
         match decoded.and_then(|()| schema.decode_row(key.as_bytes(), &local.row, &mut values)) {

@@ -21,7 +21,7 @@ use crate::catalog::table_core::TableCore;
 use crate::loading::Pieces;
 use crate::local::Local;
 use crate::maintain;
-use crate::older_rows::in_schema;
+use crate::older_rows::{LONG_ROW_BYTES, in_schema};
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, Flow, ScanRange};
 use crate::transaction::Inner;
@@ -212,6 +212,9 @@ fn is_still_there<Raw: Write>(
         ControlFlow::Break(())
     };
     let look = inner.raw.peek(&table.store, bounds, Direction::Forward, copy, note, |()| *has_later = true);
+    if inner.local.before.len_bytes() > LONG_ROW_BYTES {
+        inner.local.note_long_row();
+    }
     look.map_err(|abort| inner.lost(abort))?;
     Ok(is_there)
 }

@@ -14,6 +14,7 @@ mod failures;
 mod full_disk;
 mod futures;
 mod groups;
+mod large_rows;
 mod openings;
 mod read_only;
 mod reads;

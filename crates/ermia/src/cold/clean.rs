@@ -9,7 +9,7 @@ use ensilo_epoch::Guard;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use super::record::ColdRecord;
-use super::segments::{RECORD_WORDS_MAX, Segment};
+use super::segments::Segment;
 use super::{ColdRows, ColdWord, Leaving};
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
@@ -20,8 +20,8 @@ use crate::store::{ErmiaStore, lock};
 /// So many whole files may be rows that are cold no more, beside as much as is cold.
 const WASTE_SEGMENTS: u64 = 2;
 
-/// What is read of a file at a time: at least one whole record, of whatever length.
-const PIECE_WORDS: u64 = 2 * RECORD_WORDS_MAX as u64;
+/// What is read of a file at a time, unless a single record is longer.
+const PIECE_WORDS: u64 = 256 << 10;
 
 /// Records that are moved at a time.
 const BATCH_LEN: usize = 512;
@@ -82,16 +82,23 @@ impl Cleaning {
         if self.segment.live_words() == 0 || left_words == 0 {
             return Ok(false);
         }
-        let words = left_words.min(PIECE_WORDS) as usize;
-        let Ok(bytes) = cold.segments.read_words(&self.segment, self.done_words, words) else {
-            return Ok(false);
-        };
+        let Ok(bytes) = self.read_piece(cold, left_words) else { return Ok(false) };
         let records = records_of(&bytes, self.segment.first_word() + self.done_words);
         for batch in records.chunks(BATCH_LEN) {
             state.look(shared, |guard, _| move_all(shared, cold, batch, guard))?;
         }
         self.done_words += records.iter().map(|(place, _)| place.len_words() as u64).sum::<u64>();
         Ok(!records.is_empty())
+    }
+
+    /// Returns the next piece, with at least one whole record.
+    fn read_piece(&self, cold: &ColdRows, left_words: u64) -> io::Result<Vec<u8>> {
+        let read = |words: u64| cold.segments.read_words(&self.segment, self.done_words, words as usize);
+        let piece = read(left_words.min(PIECE_WORDS))?;
+        match ColdRecord::len_of_first(&piece).map(|len| len.get() as u64) {
+            Some(first) if PIECE_WORDS < first && first <= left_words => read(first),
+            _ => Ok(piece),
+        }
     }
 }
 
@@ -117,9 +124,9 @@ impl ColdRows {
 fn records_of(bytes: &[u8], place: u64) -> Vec<(ColdWord, ColdRecord)> {
     let mut records = Vec::new();
     let mut at = 0;
-    while let Some((record, len_words)) = ColdRecord::first_of(&bytes[at * 8..], place + at as u64) {
-        records.push((ColdWord::new(place + at as u64, len_words), record));
-        at += len_words;
+    while let Some((record, len)) = ColdRecord::first_of(&bytes[at * 8..], place + at as u64) {
+        records.push((ColdWord::new(place + at as u64, len), record));
+        at += len.get();
     }
     records
 }

@@ -63,7 +63,7 @@ impl ErmiaStore {
                 return Ok(None);
             }
             if let Some(place) = ColdWord::from_slot(word) {
-                let read = cold.map_or(Err(Unreadable), |cold| cold.read(place, slot));
+                let read = cold.map_or(Err(Unreadable::Damaged), |cold| cold.read(place, slot));
                 if let Some(record) = read? {
                     return Ok(Some(Newest::Cold(record, place)));
                 }
@@ -83,7 +83,7 @@ impl ErmiaStore {
     ) -> Result<Option<Version<I>>, AbortReason> {
         loop {
             let newest = self.find_newest::<I>(oid, shared.cold.as_ref());
-            let (record, place) = match newest.map_err(|_| AbortReason::RowUnreadable)? {
+            let (record, place) = match newest? {
                 None => return Ok(None),
                 Some(Newest::InMemory(version)) => return Ok(Some(version)),
                 Some(Newest::Cold(record, place)) => (record, place),

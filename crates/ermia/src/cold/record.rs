@@ -3,7 +3,7 @@
 use std::io;
 
 use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_engine::{RawRow, RowRef, TableId};
+use ensilo_engine::{ROW_LEN_MAX, RawRow, RoundedWords, RowRef, TableId};
 use ensilo_sync::atomic::AtomicU64;
 
 use super::word::ColdWord;
@@ -26,12 +26,17 @@ pub(crate) struct Leaving<'a> {
     pub(crate) row: RawRow<'a>,
 }
 
+/// Returns how long the record of a row is: head and row, rounded up.
+fn record_words(row_len: usize) -> RoundedWords {
+    RoundedWords::at_least(HEAD_WORDS + row_len.div_ceil(WORD_BYTES))
+}
+
 impl Leaving<'_> {
-    pub(super) fn len_words(&self) -> usize {
-        HEAD_WORDS + self.row.len_words()
+    pub(super) fn len_words(&self) -> RoundedWords {
+        record_words(self.row.len_bytes())
     }
 
-    /// Appends the record, which is to lie at `place`.
+    /// Appends the record, which is to lie at `place`, and for which `bytes` has room.
     pub(super) fn encode(&self, place: u64, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend_from_slice(&[0; 4]);
@@ -40,6 +45,7 @@ impl Leaving<'_> {
         for word in head.into_iter().chain(self.row.all_words()) {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
+        bytes.resize(start + self.len_words().get() * WORD_BYTES, 0);
         let crc = checksum(place, &bytes[start + 4..]);
         bytes[start..start + 4].copy_from_slice(&crc.to_le_bytes());
     }
@@ -59,18 +65,22 @@ impl ColdRecord {
         Err(io::Error::new(io::ErrorKind::InvalidData, "a row that left memory is damaged there"))
     }
 
-    /// Returns the record at the beginning of `bytes`, which were read from `place`, and its length in words.
-    pub(super) fn first_of(bytes: &[u8], place: u64) -> Option<(Self, usize)> {
+    /// Returns how long the record at the beginning of `bytes` says that it is, if that can be.
+    pub(super) fn len_of_first(bytes: &[u8]) -> Option<RoundedWords> {
         let row_len = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?) as usize;
-        let len_words = HEAD_WORDS + row_len.div_ceil(WORD_BYTES);
-        let record = ColdRecord(bytes.get(..len_words * WORD_BYTES)?.to_vec());
-        record.is_whole(place).then_some((record, len_words))
+        (row_len <= ROW_LEN_MAX).then(|| record_words(row_len))
+    }
+
+    /// Returns the record at the beginning of `bytes`, which were read from `place`, and its length.
+    pub(super) fn first_of(bytes: &[u8], place: u64) -> Option<(Self, RoundedWords)> {
+        let len = Self::len_of_first(bytes)?;
+        let record = ColdRecord(bytes.get(..len.get() * WORD_BYTES)?.to_vec());
+        record.is_whole(place).then_some((record, len))
     }
 
     fn is_whole(&self, place: u64) -> bool {
         let bytes = &self.0;
-        bytes.len() >= HEAD_WORDS * WORD_BYTES
-            && bytes.len() == (HEAD_WORDS + self.len_bytes().div_ceil(WORD_BYTES)) * WORD_BYTES
+        Self::len_of_first(bytes).is_some_and(|len| bytes.len() == len.get() * WORD_BYTES)
             && checksum(place, &bytes[4..]) == self.word(0) as u32
     }
 
@@ -114,7 +124,7 @@ impl ColdRecord {
 
     /// Returns the row's words.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
-        (HEAD_WORDS..self.0.len() / WORD_BYTES).map(|at| self.word(at))
+        (HEAD_WORDS..HEAD_WORDS + self.len_bytes().div_ceil(WORD_BYTES)).map(|at| self.word(at))
     }
 }
 
@@ -129,6 +139,8 @@ fn checksum(place: u64, bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
+    const SEVEN: RoundedWords = RoundedWords::at_least(7);
+
     fn encoded(place: u64) -> Vec<u8> {
         let words = [AtomicU64::new(7), AtomicU64::new(0x0102_0304)];
         let (stamp, predecessor) = (Stamp::new(12), Stamp::new(9));
@@ -136,17 +148,32 @@ mod tests {
         let leaving = Leaving { slot: 0x5000, table: TableId(3), stamp, predecessor, row };
         let mut bytes = Vec::new();
         leaving.encode(place, &mut bytes);
-        assert_eq!(bytes.len(), leaving.len_words() * WORD_BYTES);
+        assert_eq!(bytes.len(), leaving.len_words().get() * WORD_BYTES);
         bytes
     }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let record = ColdRecord::parse(encoded(70), ColdWord::new(70, 7), 0x5000).unwrap();
+        let record = ColdRecord::parse(encoded(70), ColdWord::new(70, SEVEN), 0x5000).unwrap();
         assert_eq!((record.table(), record.slot(), record.len_bytes()), (TableId(3), 0x5000, 12));
         assert_eq!((record.stamp(), record.predecessor()), (Stamp::new(12), Stamp::new(9)));
         assert_eq!(record.words().collect::<Vec<_>>(), [7, 0x0102_0304]);
         assert_eq!(record.row(), [7, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_long_record_is_rounded_up_and_read_as_it_was_written() {
+        let words: Vec<_> = (0..1500).map(AtomicU64::new).collect();
+        let row = RawRow::new(&words, 1500 * WORD_BYTES);
+        let (stamp, predecessor) = (Stamp::new(12), Stamp::new(9));
+        let leaving = Leaving { slot: 0x5000, table: TableId(3), stamp, predecessor, row };
+        let mut bytes = Vec::new();
+        leaving.encode(70, &mut bytes);
+        let len = leaving.len_words();
+        assert!(len.get() > HEAD_WORDS + 1500 && bytes.len() == len.get() * WORD_BYTES);
+        let (first, first_len) = ColdRecord::first_of(&bytes, 70).unwrap();
+        let record = ColdRecord::parse(bytes, ColdWord::new(70, len), 0x5000).unwrap();
+        assert!(record.words().eq(0..1500) && first.words().eq(0..1500) && first_len == len);
     }
 
     #[test]
@@ -155,9 +182,9 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(ColdRecord::parse(damaged, ColdWord::new(70, 7), 0x5000).is_err(), "bit {bit}");
+            assert!(ColdRecord::parse(damaged, ColdWord::new(70, SEVEN), 0x5000).is_err(), "bit {bit}");
         }
-        assert!(ColdRecord::parse(bytes.clone(), ColdWord::new(71, 7), 0x5000).is_err(), "another place");
-        assert!(ColdRecord::parse(bytes, ColdWord::new(70, 7), 0x5008).is_err(), "another record's");
+        assert!(ColdRecord::parse(bytes.clone(), ColdWord::new(71, SEVEN), 0x5000).is_err(), "another place");
+        assert!(ColdRecord::parse(bytes, ColdWord::new(70, SEVEN), 0x5008).is_err(), "another record's");
     }
 }

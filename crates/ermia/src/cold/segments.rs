@@ -2,6 +2,9 @@
 //!
 //! One is filled at a time. It is written through the system's cache, never synced, and removed when none of its rows is cold any more. When
 //! the database is closed all of them are removed, while its directory is still its own.
+//!
+//! A record that is longer than files are gets one of its own. Places are told apart by where records begin, so that its end may lie in front of
+//! the same place as another file's beginning.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,19 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ensilo_disk::File;
-use ensilo_engine::{ColdPlace, ROW_LEN_MAX};
+use ensilo_engine::ColdPlace;
 use ensilo_epoch::Epoch;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
 use super::open_files::OpenFiles;
-use super::record::{HEAD_WORDS, Leaving};
+use super::record::Leaving;
 use super::word::ColdWord;
 
 const WORD_BYTES: u64 = 8;
-
-/// The longest record, in words.
-pub(super) const RECORD_WORDS_MAX: usize = HEAD_WORDS + ROW_LEN_MAX / WORD_BYTES as usize;
 
 /// One file.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Segment {
 #[derive(Debug)]
 pub(super) struct Segments {
     place: ColdPlace,
-    /// Words that a file may have.
+    /// Words that a file may have, unless it has a single record.
     segment_words: u64,
     files: OpenFiles,
     /// Under the lock for as long as it takes to clone one: a reader keeps the file that it reads.
@@ -124,7 +124,7 @@ pub(super) struct Segments {
 impl Segments {
     pub(super) fn new(place: ColdPlace) -> Self {
         let segment_words = place.file_bytes / WORD_BYTES;
-        assert!(segment_words >= 2 * RECORD_WORDS_MAX as u64, "a file that is too short");
+        assert!(segment_words > 0, "a file that is too short");
         let files = OpenFiles::new(Arc::clone(&place.disk));
         Segments { place, segment_words, files, table: RwLock::new(Vec::new()) }
     }
@@ -154,7 +154,8 @@ impl Segments {
 
     /// Returns so many words of a file from this one on.
     pub(super) fn read_words(&self, segment: &Arc<Segment>, at: u64, words: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; words * WORD_BYTES as usize];
+        let mut bytes = bytes_for(words)?;
+        bytes.resize(words * WORD_BYTES as usize, 0);
         segment.was_read.store(true, Ordering::Relaxed);
         self.files.get(segment)?.read_at(at * WORD_BYTES, &mut bytes)?;
         Ok(bytes)
@@ -264,11 +265,11 @@ impl Writer {
         rows: &[Leaving<'_>],
         places: &mut Vec<ColdWord>,
     ) -> io::Result<()> {
-        let words: usize = rows.iter().map(Leaving::len_words).sum();
-        segments.place.check_room(words as u64 * WORD_BYTES)?;
+        let words: u64 = rows.iter().map(|row| row.len_words().get() as u64).sum();
+        segments.place.check_room(words * WORD_BYTES)?;
         let mut rest = rows;
         while let [first, ..] = rest {
-            let filling = self.filling_for(segments, first.len_words() as u64)?;
+            let filling = self.filling_for(segments, first.len_words().get() as u64)?;
             rest = filling.append(segments.segment_words, rest, places)?;
         }
         Ok(())
@@ -276,8 +277,7 @@ impl Writer {
 
     /// Returns a file that has room for a record of so many words.
     fn filling_for(&mut self, segments: &Segments, len_words: u64) -> io::Result<&Filling> {
-        let has_room =
-            |filling: &Filling| filling.segment.filled_words() + len_words <= segments.segment_words;
+        let has_room = |filling: &Filling| filling.has_room(segments.segment_words, len_words, 0);
         if !self.current.as_ref().is_some_and(has_room) {
             let number = self.free.pop().unwrap_or_else(|| {
                 self.next += 1;
@@ -314,7 +314,20 @@ impl Writer {
     }
 }
 
+/// Returns room for so many words, which may be those of a large row.
+fn bytes_for(words: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(words * WORD_BYTES as usize)?;
+    Ok(bytes)
+}
+
 impl Filling {
+    /// Returns whether the file takes a record of so many words behind so many that are still to be written.
+    fn has_room(&self, segment_words: u64, len_words: u64, behind_words: u64) -> bool {
+        let start = self.segment.filled_words() + behind_words;
+        start == 0 || start + len_words <= segment_words
+    }
+
     /// Appends as many of the rows as there is room for. Returns the others.
     fn append<'r, 'v>(
         &self,
@@ -324,20 +337,20 @@ impl Filling {
     ) -> io::Result<&'r [Leaving<'v>]> {
         let Filling { segment, file, .. } = self;
         let start = segment.filled_words();
-        let (mut bytes, mut end, mut appended) = (Vec::new(), start, Vec::new());
+        let (mut words, mut appended) = (0, Vec::new());
         for row in rows {
-            let len_words = row.len_words();
-            if end + len_words as u64 > segment_words {
+            let len = row.len_words();
+            if !self.has_room(segment_words, len.get() as u64, words) {
                 break;
             }
-            let place = segment.first_word + end;
-            row.encode(place, &mut bytes);
-            appended.push(ColdWord::new(place, len_words));
-            end += len_words as u64;
+            appended.push(ColdWord::new(segment.first_word + start + words, len));
+            words += len.get() as u64;
         }
+        let mut bytes = bytes_for(words as usize)?;
+        rows.iter().zip(&appended).for_each(|(row, word)| row.encode(word.place(), &mut bytes));
         file.write_at(start * WORD_BYTES, &bytes)?;
-        segment.filled_words.store(end, Ordering::Relaxed);
-        segment.live_words.fetch_add(end - start, Ordering::Relaxed);
+        segment.filled_words.store(start + words, Ordering::Relaxed);
+        segment.live_words.fetch_add(words, Ordering::Relaxed);
         let rest = &rows[appended.len()..];
         places.extend(appended);
         Ok(rest)

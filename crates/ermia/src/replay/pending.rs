@@ -28,7 +28,7 @@ struct PendingWord {
     word: u64,
 }
 
-/// The words of some rows by table and key, of each row each index once.
+/// The words of some rows by table and key, of each row each index once, in their order.
 type Shard = HashMap<TableId, HashMap<Box<[u8]>, Vec<PendingWord>>>;
 
 /// See the module's documentation.
@@ -60,10 +60,10 @@ impl PendingRows {
         };
         for (index, word) in words {
             let pending = PendingWord { index, tid, word };
-            match row.iter_mut().find(|pending| pending.index == index) {
-                Some(before) if before.tid <= tid => *before = pending,
-                Some(_) => {}
-                None => row.push(pending),
+            match row.binary_search_by_key(&index, |pending| pending.index) {
+                Ok(at) if row[at].tid <= tid => row[at] = pending,
+                Ok(_) => {}
+                Err(at) => row.insert(at, pending),
             }
         }
     }

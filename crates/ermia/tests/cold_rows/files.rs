@@ -222,3 +222,23 @@ fn a_replay_says_why_rows_cannot_leave_memory() {
     let Some(ReplayError::RowsCannotLeave(why)) = failed else { panic!("{failed:?}") };
     assert!(why.contains("os error 24"), "{why}");
 }
+
+#[test]
+fn rows_that_are_longer_than_a_file_have_one_of_their_own() {
+    const KEYS: u64 = 12;
+    let mut stage = Stage::<SnapshotIsolation>::within("longer", 32 << 20);
+    for key in 0..KEYS {
+        stage.put(key, &vec![key; (4 << 20) / 8 + key as usize]);
+        stage.put(100 + key, &[key; LONG_WORDS]);
+    }
+    let cold = stage.cold();
+    assert!(cold.evicted >= KEYS / 2 && cold.row_bytes > 4 * FILE_BYTES, "{cold:?}");
+    for key in (0..KEYS).rev() {
+        assert_eq!((stage.read(key), stage.read(100 + key)), (Some(key), Some(key)));
+    }
+    (0..KEYS).for_each(|key| stage.write(key, None));
+    (0..20).for_each(|_| stage.collect());
+    let cold = stage.cold();
+    assert!(cold.file_bytes < 4 * FILE_BYTES, "files go with their rows: {cold:?}");
+    assert!((0..KEYS).all(|key| stage.read(100 + key) == Some(key)));
+}

@@ -92,7 +92,7 @@ impl<'f> BlockStream<'f> {
             chunk.offset = self.offset;
             chunk.start = (self.offset % PAGE_BYTES as u64) as usize;
             let bytes = (chunk.start + want).next_multiple_of(PAGE_BYTES);
-            chunk.bytes.resize(bytes.min(chunk.start + left));
+            chunk.bytes.resize(bytes.min(chunk.start + left))?;
             self.file.read_at(self.offset - chunk.start as u64, &mut chunk.bytes)?;
             let (len, stop) = whole_blocks(&chunk.bytes[chunk.start..], self.offset);
             chunk.len = len;

@@ -199,7 +199,7 @@ fn read_bytes<'p>(file: &dyn File, bytes: Range<u64>, page: &'p mut PageBuffer) 
     let whole = (before + len).next_multiple_of(PAGE_BYTES);
     let left = file.len_bytes()?.saturating_sub(bytes.start - before as u64);
     // What the file has not is not read, unless it is asked for, which is an error.
-    page.resize(whole.min(usize::try_from(left).unwrap_or(usize::MAX)).max(before + len));
+    page.resize(whole.min(usize::try_from(left).unwrap_or(usize::MAX)).max(before + len))?;
     file.read_at(bytes.start - before as u64, page)?;
     Ok(&page[before..before + len])
 }

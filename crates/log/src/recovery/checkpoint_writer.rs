@@ -214,6 +214,7 @@ impl CheckpointWriter {
         }
         let start = self.payload.len();
         let head = if start == 0 { varint_bytes(u64::from(table)) } else { 0 };
+        self.payload.try_reserve(head + record)?;
         self.payload.resize(start + head + record, 0);
         let mut cursor = Cursor::new(&mut self.payload[start..]);
         if head > 0 {
@@ -273,6 +274,10 @@ impl CheckpointWriter {
         self.next = (self.next + 1) % self.parts.len();
         self.pending = 0;
         self.payload.clear();
+        // Those of a single large record go.
+        self.payload.shrink_to(2 * BLOCK_BYTES);
+        self.sealed.clear();
+        self.sealed.shrink_to(2 * BLOCK_BYTES);
         if self.bytes - self.synced_bytes >= self.options.sync_bytes {
             self.synced_bytes = self.bytes;
             self.parts.iter_mut().try_for_each(|part| part.file.sync_data())?;

@@ -15,6 +15,8 @@ use crate::format::{BlockEnd, BlockHeader, Compression, block_bytes};
 const LARGE_BYTES: usize = 16 << 10;
 /// No more than this is gathered in one block.
 const JOINED_BYTES_MAX: usize = 1 << 20;
+/// What is kept of the memory in which blocks are made: enough for any that is gathered, not for one of a large transaction.
+const SCRATCH_BYTES_KEPT: usize = 2 * JOINED_BYTES_MAX;
 
 /// What the headers of all blocks of a batch hold.
 #[derive(Debug, Clone, Copy)]
@@ -79,10 +81,12 @@ impl Batcher {
             tail.file().codec.seal_in_place(piece.frame, header);
             return tail.append_block(piece.frame);
         }
-        self.scratch.clear();
         let payload: Vec<_> = pieces.iter().map(Taken::payload).collect();
         tail.file().codec.seal(&mut self.scratch, header, &payload, self.compression);
-        tail.append_block(&self.scratch)
+        let appended = tail.append_block(&self.scratch);
+        self.scratch.clear();
+        self.scratch.shrink_to(SCRATCH_BYTES_KEPT);
+        appended
     }
 }
 

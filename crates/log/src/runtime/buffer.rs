@@ -68,11 +68,11 @@ struct SharedBuffer {
 }
 
 impl Buffer {
-    /// Returns a buffer for `bytes` bytes of entries. The system gives the memory when it is first written.
-    pub(crate) fn new(bytes: usize) -> Buffer {
+    /// Returns a buffer for `bytes` bytes of entries; `None` if the system has no memory. It gives the memory when that is first written.
+    pub(crate) fn new(bytes: usize) -> Option<Buffer> {
         assert!(bytes <= BUFFER_BYTES_MAX, "a log buffer of {bytes} bytes");
         let published = CachePadded::new(AtomicU64::new(0));
-        Buffer(Arc::new(SharedBuffer { memory: Memory::new(HEADROOM + bytes), published }))
+        Some(Buffer(Arc::new(SharedBuffer { memory: Memory::try_new(HEADROOM + bytes)?, published })))
     }
 
     /// Returns how many bytes of entries fit.
@@ -111,6 +111,11 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
+    /// Returns how many bytes of entries fit.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// Bytes that are left, the published ones of this transaction counted as used.
     #[inline]
     pub(crate) fn room(&self) -> usize {

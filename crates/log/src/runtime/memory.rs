@@ -1,7 +1,9 @@
 //! Memory that threads share by agreement: who may touch which bytes is decided elsewhere.
 
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::ops::Range;
+use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
 /// Bytes that several threads share, each its own part of them.
 pub(crate) struct Memory {
@@ -17,15 +19,23 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     pub(crate) fn new(len: usize) -> Memory {
-        let zeros = vec![0u8; len].into_boxed_slice();
-        // SAFETY: `UnsafeCell<u8>` has the layout of `u8`, and the box comes from `Box::into_raw`, so that it
-        // can be freed as it is.
-        let bytes = unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) };
-        Memory {
+        Memory::try_new(len).unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
+    }
+
+    /// Returns so many bytes, which are 0; `None` if the system has no memory. It gives the memory when that is first written.
+    pub(crate) fn try_new(len: usize) -> Option<Memory> {
+        assert!(len > 0, "memory without bytes");
+        let layout = Layout::array::<u8>(len).ok()?;
+        // SAFETY: the layout has bytes.
+        let zeros = NonNull::new(unsafe { alloc_zeroed(layout) })?.cast::<UnsafeCell<u8>>();
+        // SAFETY: so many bytes were just allocated, are initialized, and nobody else has them; `UnsafeCell<u8>` has the layout of `u8`,
+        // with which the box frees them.
+        let bytes = unsafe { Box::from_raw(slice_from_raw_parts_mut(zeros.as_ptr(), len)) };
+        Some(Memory {
             bytes,
             #[cfg(all(loom, test))]
             accesses: (0..len).map(|_| loom::cell::UnsafeCell::new(())).collect(),
-        }
+        })
     }
 
     pub(crate) fn address(&self) -> usize {

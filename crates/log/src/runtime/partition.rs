@@ -57,16 +57,16 @@ impl LogPartition {
 
     /// Seals a buffer. A logger that makes rounds anyway is left to it.
     pub(crate) fn seal(&self, filling: Filling) {
-        let is_urgent = self.pool.note_sealed();
+        let is_urgent = self.pool.note_sealed(filling.capacity());
         filling.seal();
         if is_urgent {
             self.notifier.notify(Sleep::Short, |signals| signals.write = true);
         }
     }
 
-    /// Waits for a buffer; the logger learns that one is wanted.
-    pub(crate) fn wait_for_buffer(&self) -> Result<(), LogError> {
-        self.pool.wait(|| self.notifier.notify(Sleep::Short, |signals| signals.write = true))
+    /// Waits for a buffer of so many bytes; the logger learns that one is wanted.
+    pub(crate) fn wait_for_buffer(&self, bytes: usize) -> Result<(), LogError> {
+        self.pool.wait(bytes, || self.notifier.notify(Sleep::Short, |signals| signals.write = true))
     }
 
     /// Gives to `write` what was published and not taken yet, at least all that was published before the call

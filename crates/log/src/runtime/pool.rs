@@ -8,12 +8,16 @@
 //! - **I1** Of all open buffers at most `circulating` plus one per writer are out. Each writer may sit on one
 //!   that is not full; so there are always `circulating` that only wait for the logger, and nobody waits for
 //!   a worker that has nothing to do.
+//! - **I2** A *large* buffer, one of more than the usual bytes, is sealed as soon as its transaction is published, and freed when it was
+//!   written. Those that wait for the logger have as many bytes as `circulating` usual ones at most, or there is one. Only what waits for
+//!   the logger is counted: a writer may keep one for a transaction that is prepared and waits for its decision.
 
 use std::time::{Duration, Instant};
 
 use super::buffer::Buffer;
 use super::error::LogError;
 use super::monitor::Monitor;
+use super::writer::ReserveError;
 
 /// The buffers of one logger.
 #[derive(Debug)]
@@ -31,9 +35,13 @@ struct PoolState {
     out: usize,
     /// Buffers of those that are full and wait for the logger.
     sealed: usize,
+    /// What of these is large (I2).
+    large_sealed_bytes: usize,
     writers: usize,
     /// Threads in [`Pool::wait`].
     waiting: usize,
+    /// Those of them that wait for a large buffer.
+    waiting_for_large: usize,
     failure: Option<LogError>,
     pressure: Pressure,
 }
@@ -55,11 +63,14 @@ impl Pool {
         self.buffer_bytes
     }
 
-    /// Returns a buffer of so many bytes at least, unless too many are out.
-    pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
+    /// Returns a buffer of so many bytes at least.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] when too many are out, [`ReserveError::OutOfMemory`].
+    pub(crate) fn take(&self, bytes: usize) -> Result<Buffer, ReserveError> {
         let mut state = self.state.lock();
-        if state.out >= self.limit(&state) {
-            return None;
+        if !self.has_room(&state, bytes) {
+            return Err(ReserveError::Full);
         }
         state.out += 1;
         let fits = (self.buffer_bytes / 2 + 1..=self.buffer_bytes).contains(&bytes);
@@ -70,15 +81,21 @@ impl Pool {
         drop(state);
         drop(surplus);
         let bytes = if fits { self.buffer_bytes } else { bytes };
-        Some(kept.unwrap_or_else(|| Buffer::new(bytes)))
+        kept.or_else(|| Buffer::new(bytes)).ok_or_else(|| {
+            self.state.lock().out -= 1;
+            self.state.notify_all();
+            ReserveError::OutOfMemory
+        })
     }
 
-    /// One of the buffers is about to be sealed. Returns whether so many are that the logger should not leave
+    /// One of the buffers, for so many bytes, is about to be sealed. Returns whether so many are that the logger should not leave
     /// them to its next round.
-    pub(crate) fn note_sealed(&self) -> bool {
+    pub(crate) fn note_sealed(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         state.sealed += 1;
+        state.large_sealed_bytes += self.large_bytes(bytes);
         state.sealed >= self.circulating.div_ceil(4)
+            || state.large_sealed_bytes >= self.circulating_bytes().div_ceil(4)
     }
 
     /// Takes a sealed buffer back. Called by the logger alone.
@@ -86,7 +103,8 @@ impl Pool {
         let mut state = self.state.lock();
         state.out -= 1;
         state.sealed -= 1;
-        let is_waited_for = state.waiting > 0;
+        state.large_sealed_bytes -= self.large_bytes(buffer.capacity());
+        let (is_waited_for, is_for_large) = (state.waiting > 0, state.waiting_for_large > 0);
         // One that was made for a large transaction or for a writer that logs little goes, and one that was kept for a writer that went.
         let is_kept =
             buffer.capacity() == self.buffer_bytes && state.out + state.free.len() < self.limit(&state);
@@ -98,40 +116,64 @@ impl Pool {
         };
         drop(state);
         drop(surplus);
-        if is_waited_for {
+        if is_for_large {
+            // Who wants a large one may have to wait on, and somebody else not.
+            self.state.notify_all();
+        } else if is_waited_for {
             self.state.notify_one();
         }
     }
 
-    /// Waits until [`Pool::take`] would find a buffer. Calls `wake` if there is none now.
-    pub(crate) fn wait(&self, wake: impl FnOnce()) -> Result<(), LogError> {
+    /// Waits until [`Pool::take`] would find a buffer of so many bytes. Calls `wake` if there is none now.
+    pub(crate) fn wait(&self, bytes: usize, wake: impl FnOnce()) -> Result<(), LogError> {
         let mut state = self.state.lock();
-        if let Some(known) = self.known(&state) {
+        if let Some(known) = self.known(&state, bytes) {
             return known;
         }
         let began = Instant::now();
+        let for_large = usize::from(self.large_bytes(bytes) > 0);
         state.waiting += 1;
+        state.waiting_for_large += for_large;
         drop(state);
         wake();
         let mut state = self.state.lock();
         let result = loop {
-            if let Some(known) = self.known(&state) {
+            if let Some(known) = self.known(&state, bytes) {
                 break known;
             }
             state = self.state.wait(state);
         };
         state.waiting -= 1;
+        state.waiting_for_large -= for_large;
         state.pressure.waits += 1;
         state.pressure.waited += began.elapsed();
         result
     }
 
     /// Returns what a waiting worker gets, if it is known.
-    fn known(&self, state: &PoolState) -> Option<Result<(), LogError>> {
+    fn known(&self, state: &PoolState, bytes: usize) -> Option<Result<(), LogError>> {
         match &state.failure {
             Some(failure) => Some(Err(failure.clone())),
-            None => (state.out < self.limit(state)).then_some(Ok(())),
+            None => self.has_room(state, bytes).then_some(Ok(())),
         }
+    }
+
+    /// Returns whether one more buffer, of so many bytes, may be out.
+    fn has_room(&self, state: &PoolState, bytes: usize) -> bool {
+        // I2.
+        let waiting = state.large_sealed_bytes;
+        let is_large = self.large_bytes(bytes) > 0;
+        state.out < self.limit(state)
+            && (!is_large || waiting == 0 || waiting.saturating_add(bytes) <= self.circulating_bytes())
+    }
+
+    /// Returns the bytes of a buffer if it is large, or else 0.
+    fn large_bytes(&self, bytes: usize) -> usize {
+        if bytes > self.buffer_bytes { bytes } else { 0 }
+    }
+
+    fn circulating_bytes(&self) -> usize {
+        self.circulating.saturating_mul(self.buffer_bytes)
     }
 
     /// Ends every wait, now and later.
@@ -162,6 +204,13 @@ impl Pool {
     #[cfg(all(not(loom), test))]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting
+    }
+
+    /// Returns how many buffers are given out, and the bytes of the large ones that wait for the logger.
+    #[cfg(all(not(loom), test))]
+    pub(crate) fn out(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.out, state.large_sealed_bytes)
     }
 
     pub(crate) fn pressure(&self) -> Pressure {

@@ -153,6 +153,47 @@ fn a_large_transaction_gets_a_buffer_of_its_own() {
 }
 
 #[test]
+fn a_large_buffer_goes_with_its_transaction_and_those_that_wait_are_bounded() {
+    let mut bench = Bench::new(64, 8);
+    let mut writer = bench.writer();
+    log_put(&mut writer, 1, b"large", &[1; 200]).unwrap();
+    let (out, large_bytes) = bench.partition.pool.out();
+    assert!(out == 1 && large_bytes > 200, "it waits for the logger alone");
+    log_put(&mut writer, 2, b"large", &[2; 200]).unwrap();
+    assert_eq!(writer.reserve(200), Err(ReserveError::Full), "eight usual buffers have no more");
+    log_put(&mut writer, 3, b"small", &[3; 40]).unwrap();
+    assert_eq!(writer.reserve(200), Err(ReserveError::Full));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut writer = writer;
+            writer.wait_for_buffer().map(|()| log_put(&mut writer, 4, b"large", &[4; 200])).unwrap()
+        });
+        while bench.partition.pool.waiting() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(bench.drain().1, 3);
+        waiting.join().unwrap().unwrap();
+    });
+    assert_eq!(bench.drain().1, 1);
+    assert_eq!(bench.partition.pool.out(), (0, 0), "nothing is kept of it");
+}
+
+#[test]
+fn a_buffer_that_is_larger_than_all_waits_alone() {
+    let mut bench = Bench::new(64, 2);
+    let mut writer = bench.writer();
+    for tid in 0..4 {
+        log_put(&mut writer, tid, b"large", &[1; 10_000]).unwrap();
+        assert_eq!(writer.reserve(100), Err(ReserveError::Full));
+        assert_eq!(bench.drain().1, 1);
+    }
+    writer.reserve(10_000).unwrap();
+    writer.give_up();
+    assert!(bench.drain().0.is_empty());
+    assert_eq!(bench.partition.pool.out(), (0, 0), "what was given up is not kept either");
+}
+
+#[test]
 fn who_waits_for_a_buffer_gets_one_or_the_failure() {
     let mut bench = Bench::new(64, 1);
     let mut writer = bench.writer();

@@ -30,6 +30,10 @@ use crate::format::{
 pub struct LogWriter {
     filling: Option<Filling>,
     buffer_size: BufferSize,
+    /// Whether the buffer is larger than the usual ones: it goes with its transaction.
+    is_large: bool,
+    /// What was asked for when there was no buffer.
+    refused_bytes: usize,
     /// Writes that [`LogWriter::begin`] announced and that were not made yet.
     announced: usize,
     /// Whether a transaction with writes was begun.
@@ -48,6 +52,8 @@ pub enum ReserveError {
     Failed,
     /// More than a transaction may log: 1 GiB.
     TooLarge,
+    /// The system has no memory for a buffer.
+    OutOfMemory,
 }
 
 impl fmt::Display for ReserveError {
@@ -56,6 +62,7 @@ impl fmt::Display for ReserveError {
             ReserveError::Full => "all log buffers wait for the disk",
             ReserveError::Failed => "the log has failed or was closed",
             ReserveError::TooLarge => "the transaction is too large for the log",
+            ReserveError::OutOfMemory => "there is no memory for a log buffer",
         })
     }
 }
@@ -68,6 +75,8 @@ impl LogWriter {
         LogWriter {
             filling: None,
             buffer_size: BufferSize::new(),
+            is_large: false,
+            refused_bytes: 0,
             announced: 0,
             is_begun: false,
             writer_state,
@@ -80,7 +89,7 @@ impl LogWriter {
     /// neighbours). Never waits. A transaction that was begun and not published is given up.
     ///
     /// # Errors
-    /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`].
+    /// [`ReserveError::Full`], [`ReserveError::Failed`], [`ReserveError::TooLarge`], [`ReserveError::OutOfMemory`].
     #[inline]
     pub fn reserve(&mut self, bytes: usize) -> Result<(), ReserveError> {
         let _log = region::enter(Region::Log);
@@ -96,14 +105,14 @@ impl LogWriter {
         self.open_buffer(bytes)
     }
 
-    /// Waits until there is a buffer to spare. To be called without locks and outside of a commit: the logger
+    /// Waits until there is a buffer to spare for what was refused. To be called without locks and outside of a commit: the logger
     /// that frees buffers must not have to wait for the caller.
     ///
     /// # Errors
     /// Why the log has stopped.
     pub fn wait_for_buffer(&self) -> Result<(), LogError> {
         let _waiting = region::enter(Region::Waiting);
-        self.partition.wait_for_buffer()
+        self.partition.wait_for_buffer(self.refused_bytes)
     }
 
     /// Records with a version of an earlier epoch are to be logged as whole rows: see
@@ -200,6 +209,17 @@ impl LogWriter {
         if self.is_begun {
             self.is_begun = false;
             filling.publish();
+            if self.is_large {
+                self.seal_buffer();
+            }
+        }
+    }
+
+    /// Gives up the transaction that took room: what it took beyond the usual buffers goes back.
+    #[cold]
+    pub fn give_up(&mut self) {
+        if self.is_large {
+            self.seal_buffer();
         }
     }
 
@@ -222,7 +242,11 @@ impl LogWriter {
         self.seal_buffer();
         let now = Instant::now();
         let usual = self.buffer_size.next(now, self.partition.pool.buffer_bytes());
-        let buffer = self.partition.pool.take(bytes.max(usual)).ok_or(ReserveError::Full)?;
+        let bytes = bytes.max(usual);
+        let taken = self.partition.pool.take(bytes);
+        let buffer = taken.inspect_err(|_| self.refused_bytes = bytes)?;
+        self.is_large = buffer.capacity() > self.partition.pool.buffer_bytes();
+        self.refused_bytes = 0;
         self.buffer_size.note_opened(now, usual);
         let (filling, draining) = buffer.open();
         self.partition.deliver(draining);
@@ -238,6 +262,7 @@ impl LogWriter {
         }
     }
 
+    #[cold]
     fn seal_buffer(&mut self) {
         if let Some(filling) = self.filling.take() {
             self.partition.seal(filling);

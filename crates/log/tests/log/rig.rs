@@ -105,7 +105,7 @@ impl Worker {
                     self.committed.push((key, epoch));
                     return Ok(epoch);
                 }
-                Err(ReserveError::TooLarge) => panic!("too large"),
+                Err(error @ (ReserveError::TooLarge | ReserveError::OutOfMemory)) => panic!("{error}"),
                 Err(ReserveError::Full | ReserveError::Failed) => self.writer.wait_for_buffer()?,
             }
         }

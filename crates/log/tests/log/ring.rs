@@ -60,7 +60,7 @@ impl<'r> RingWorker<'r> {
         let key = *number << 32 | *sequence;
         match writer.reserve(transaction_bytes(1) + put_bytes(1, 8, row_bytes)) {
             Ok(()) if ring.has_room() => {}
-            Err(ReserveError::TooLarge) => panic!("too large"),
+            Err(error @ (ReserveError::TooLarge | ReserveError::OutOfMemory)) => panic!("{error}"),
             _ => return Attempt::NoRoom,
         }
         writer.begin(0, 1);

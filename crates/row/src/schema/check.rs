@@ -2,7 +2,7 @@
 
 use super::{Column, IndexSchema, PartSchema, PrimaryKey, Schema, SchemaError};
 use crate::key_len::{index_key_len_min, primary_key_len_min};
-use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
+use crate::limits::{COLUMNS_MAX, FIXED_LEN_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX};
 use crate::{ColumnType, Order};
 
 pub(super) const PRIMARY_KEY: &str = "primary key";
@@ -25,7 +25,7 @@ impl Schema {
         schema.check_key_len(PRIMARY_KEY, key_len)?;
         schema.check_indexes()?;
         schema.place_columns();
-        if schema.fixed_len > ROW_LEN_MAX {
+        if schema.fixed_len > FIXED_LEN_MAX {
             return Err(SchemaError::RowTooLarge { len: schema.fixed_len });
         }
         Ok(schema)

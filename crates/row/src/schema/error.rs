@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::check::PRIMARY_KEY;
 use crate::ColumnType;
-use crate::limits::{COLUMNS_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
+use crate::limits::{COLUMNS_MAX, FIXED_LEN_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX};
 
 /// Why a schema was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum SchemaError {
         /// The least length in bytes.
         len: usize,
     },
-    /// The fixed columns take more than [`ROW_LEN_MAX`].
+    /// The fixed columns take more than [`FIXED_LEN_MAX`].
     RowTooLarge {
         /// Their length in bytes.
         len: usize,
@@ -147,7 +147,7 @@ impl fmt::Display for SchemaError {
             Self::RowTooLarge { len } => {
                 write!(
                     f,
-                    "the fixed columns take {len} bytes, the limit is {ROW_LEN_MAX}; use variable columns"
+                    "the fixed columns take {len} bytes, the limit is {FIXED_LEN_MAX}; use variable columns"
                 )
             }
             Self::TooManyColumns { count } => {

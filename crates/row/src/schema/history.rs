@@ -21,7 +21,7 @@ use super::catalog::{Reader, no_schema, put_column, put_u16};
 use super::change::SchemaChange;
 use super::older_rows::{OlderRows, Source};
 use super::{Column, PrimaryKey, Schema, SchemaError};
-use crate::limits::{COLUMNS_MAX, ROW_LEN_MAX};
+use crate::limits::{COLUMNS_MAX, FIXED_LEN_MAX};
 use crate::{Malformed, RowBuf, Value, WordSlice, Words};
 
 const VERSION: u8 = 2;
@@ -149,7 +149,7 @@ fn read_older(reader: &mut Reader<'_>, schema: &Schema) -> Result<Older, SchemaE
     let columns = (0..reader.u16()?).map(|_| Ok((reader.column()?, reader.flag()?)));
     let columns = columns.collect::<Result<Vec<_>, SchemaError>>()?;
     let len: u64 = columns.iter().map(|(column, _)| u64::from(column.column_type.width())).sum();
-    if until >= EPOCH_END || columns.len() > COLUMNS_MAX || len > ROW_LEN_MAX as u64 {
+    if until >= EPOCH_END || columns.len() > COLUMNS_MAX || len > FIXED_LEN_MAX as u64 {
         return Err(no_schema("an older schema that is none"));
     }
     if usize::from(reader.u16()?) != schema.columns.len() {

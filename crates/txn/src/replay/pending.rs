@@ -26,7 +26,7 @@ pub(super) struct PendingWord {
     pub(super) word: u64,
 }
 
-/// The pending words of one record, each index once.
+/// The pending words of one record, each index once, in their order.
 #[repr(C, align(8))]
 struct List {
     len: u32,
@@ -58,7 +58,7 @@ impl LockedRecord {
     pub(super) fn words(&self) -> &[PendingWord] {
         let Some(list) = self.list() else { return &[] };
         // SAFETY: a list that a record leads to was made by `begin`, in an arena that is still there, and its first `len` words were
-        // written by `push`; the lock keeps others from changing it.
+        // written by `insert`; the lock keeps others from changing it.
         unsafe { std::slice::from_raw_parts(first(list), list.as_ref().len as usize) }
     }
 
@@ -71,9 +71,9 @@ impl LockedRecord {
 
     /// Sets a word, unless a later patch has set it; says whether it did. There is a list.
     pub(super) fn set(&self, arena: &Bump, word: PendingWord) -> Result<bool, ReplayError> {
-        let Some(at) = self.words().iter().position(|pending| pending.index == word.index) else {
-            self.push(arena, word)?;
-            return Ok(true);
+        let at = match self.words().binary_search_by_key(&word.index, |pending| pending.index) {
+            Ok(at) => at,
+            Err(at) => return self.insert(arena, at, word).map(|()| true),
         };
         let is_later = self.words()[at].tid <= word.tid;
         if is_later {
@@ -106,19 +106,32 @@ impl LockedRecord {
         self.0.set_side(std::ptr::null_mut());
     }
 
-    fn push(&self, arena: &Bump, word: PendingWord) -> Result<(), ReplayError> {
+    /// Puts a word in front of the one at a place, or behind the last one.
+    fn insert(&self, arena: &Bump, at: usize, word: PendingWord) -> Result<(), ReplayError> {
         let len = self.words().len();
-        let list = self.list().expect("a list was begun");
-        // SAFETY: see `words`.
-        if unsafe { list.as_ref() }.capacity as usize == len {
-            let larger = allocate(arena, (2 * len).max(1))?;
-            // SAFETY: the larger list has room for more words, and is new.
-            unsafe { std::ptr::copy_nonoverlapping(first(list), first(larger), len) };
-            self.0.set_side(larger.as_ptr().cast());
-        }
-        self.write(len, word);
+        let list = self.with_room(arena, len)?;
+        assert!(at <= len, "a place within the list");
+        // SAFETY: the list has room for a word more than the first `len`, which were written; the lock keeps others from it, and no
+        // reference into it lives during this call.
+        unsafe { std::ptr::copy(first(list).add(at), first(list).add(at + 1), len - at) };
+        self.write(at, word);
         self.set_len(len + 1);
         Ok(())
+    }
+
+    /// Returns the list, which has `len` words, with room for one more.
+    fn with_room(&self, arena: &Bump, len: usize) -> Result<NonNull<List>, ReplayError> {
+        let list = self.list().expect("a list was begun");
+        // SAFETY: see `words`.
+        if unsafe { list.as_ref() }.capacity as usize > len {
+            return Ok(list);
+        }
+        let larger = allocate(arena, (2 * len).max(1))?;
+        // SAFETY: the larger list has room for more words, and is new.
+        unsafe { std::ptr::copy_nonoverlapping(first(list), first(larger), len) };
+        self.0.set_side(larger.as_ptr().cast());
+        self.set_len(len);
+        Ok(larger)
     }
 
     /// Writes the word at a place within the capacity.

@@ -56,6 +56,7 @@ impl<V: Variant> Transaction<'_, V> {
             Err(ReserveError::Full) => Err(CommitStop::LogFull),
             Err(ReserveError::Failed) => refused(AbortReason::LogFailed),
             Err(ReserveError::TooLarge) => refused(AbortReason::TransactionTooLarge),
+            Err(ReserveError::OutOfMemory) => refused(AbortReason::OutOfMemory),
         }
     }
 

@@ -175,3 +175,30 @@ fn all_rows_go_in_at_once_or_none_does() {
     assert!(load(0, &bank, ("rows.csv", &rows), &["--atomic"]).contains("2503 rows loaded"));
     assert_eq!(owners(&bank).len(), 3 + 2503);
 }
+
+#[test]
+fn values_of_16_mib_go_out_and_come_back() {
+    let directory = directory("large-values");
+    let path = directory.join("large");
+    let database = open(&path);
+    let schema = Schema::builder("large")
+        .column("id", ColumnType::U32)
+        .column("text", ColumnType::Text)
+        .column("bytes", ColumnType::Bytes)
+        .key([("id", Order::Ascending)])
+        .build()
+        .unwrap();
+    let table = database.create_dynamic_table(schema).unwrap();
+    let bytes: Vec<u8> = (0..16 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let row = [Value::from(1u32), "a line, \"\\\n".repeat(1 << 20).into(), bytes.into()];
+    database.transact(|tx| table.insert(tx, &row).map(drop)).unwrap();
+    let rows = rows_of(&database, "large");
+    database.close().unwrap();
+    for format in FORMATS {
+        let [dumped, loaded] = ["dumped", "loaded"].map(|what| directory.join(format!("{what}-{format}")));
+        expect_exit(0, &["dump", "--format", format, "--out"], &[&dumped, &path]);
+        let file = dumped.join(format!("large.{format}"));
+        expect_exit(0, &["load", loaded.to_str().unwrap(), "large", file.to_str().unwrap(), "--create"], &[]);
+        assert!(rows_of(&open(&loaded), "large") == rows, "{format}");
+    }
+}

@@ -110,7 +110,7 @@ fn keys_and_rows_have_a_longest_length() {
     let db = quick();
     let notes = db.create_table::<Note>().unwrap();
     let long_key = Note { title: "x".repeat(5000), text: String::new() };
-    let long_row = Note { title: "a".into(), text: "x".repeat(2 << 20) };
+    let long_row = Note { title: "a".into(), text: "x".repeat(ensilo::row::ROW_LEN_MAX) };
     db.transact(|tx| {
         for refused in [
             notes.insert(tx, &long_key).map(|_| ()),
