@@ -89,7 +89,7 @@ fn large_values_are_read_as_they_were_written() {
         assert_eq!(table.get_columns::<Visits>(tx, 1)?, Some(Visits { visits: 0 }));
         let by_kind = table.index::<u32>("by_kind")?;
         assert_eq!(by_kind.scan().primary_keys(tx)?, [1, 2]);
-        assert!(by_kind.equal(&2).rows(tx)? == [text.clone()]);
+        assert!(by_kind.equal(2).rows(tx)? == [text.clone()]);
         Ok(())
     })
     .unwrap();
@@ -107,7 +107,7 @@ fn columns_beside_a_large_value_are_changed_without_it() {
     let by_kind = table.index::<u32>("by_kind").unwrap();
     let changed = Document { visits: 10, kind: 9, ..document(1, VALUE_BYTES) };
     db.transact(|tx| {
-        assert_eq!((by_kind.equal(&1).count(tx)?, by_kind.equal(&9).count(tx)?), (0, 1));
+        assert_eq!((by_kind.equal(1).count(tx)?, by_kind.equal(9).count(tx)?), (0, 1));
         assert!(table.get(tx, 1)? == Some(changed.clone()));
         Ok(())
     })
