@@ -177,11 +177,13 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
 fn keep(file: &fs::File, path: &Path) -> io::Result<()> {
     // A lock of somebody else's keeps the place as well, and where there are no locks no file is cut.
     let _ = file.try_lock_shared();
+    let kept = file.metadata()?;
     // If it was removed between its opening and this lock it may be cut already. Some file systems count no names.
-    if file.metadata()?.nlink() == 0 && !fs::exists(path)? {
-        Err(io::ErrorKind::NotFound.into())
-    } else {
+    let is_same = |there: fs::Metadata| (there.dev(), there.ino()) == (kept.dev(), kept.ino());
+    if kept.nlink() > 0 || fs::metadata(path).is_ok_and(is_same) {
         Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
     }
 }
 

@@ -13,10 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Engine, Session as _, Store as _};
+use ensilo_engine::{Engine, Session as _};
 
 use crate::attempt::{self, RetryPolicy};
-use crate::catalog::refused_opening;
 use crate::catalog::table_core::TableCore;
 use crate::options::Options;
 use crate::pool::JobHandle;
@@ -26,7 +25,7 @@ use crate::session::Session;
 use crate::shared::DatabaseShared;
 use crate::statistics::Statistics;
 use crate::transaction::{Reader, Snapshot, Transaction};
-use crate::{Error, Result, worker};
+use crate::{Error, Result};
 
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
@@ -415,19 +414,7 @@ impl<E: Engine> Database<E> {
     }
 
     pub(crate) fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
-        self.check_open()?;
-        loop {
-            let table = self.shared.catalog.table(name)?;
-            if !table.is_changed() {
-                return Ok(table);
-            }
-            if worker::check_outside_transactions(self.shared.id()).is_err() {
-                let abort = refused_opening::note(self.shared.id(), table.store.id());
-                return Err(self.shared.explain(Error::from_raw(abort)));
-            }
-            // It is being changed, for a moment: the one who does it has the catalog.
-            drop(self.shared.catalog.change());
-        }
+        self.shared.table_core(name)
     }
 
     fn check_open(&self) -> Result<()> {

@@ -29,8 +29,8 @@ use ensilo_log::{Log, LogError};
 
 pub use backup::Backup;
 pub use checkpoint::Checkpoint;
-pub(crate) use condition::EventHook;
 pub use condition::{Degraded, DegradedReason, Event};
+pub(crate) use condition::{EventHook, report_event};
 pub use group::GroupMember;
 pub use next_recovery::RecoveryForecast;
 pub(crate) use options::DurableOptions;

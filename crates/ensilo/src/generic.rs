@@ -24,6 +24,7 @@
 pub use crate::changes::{Changes, ChangesRequest};
 pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
+pub use crate::expiry::Expiry;
 pub use crate::job_request::JobRequest;
 pub use crate::prefetch::Prefetch;
 pub use crate::request::Request;

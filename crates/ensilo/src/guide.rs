@@ -6,11 +6,12 @@
 //! 4. [Durability: what survives what](durability)
 //! 5. [Schema change](schema_change)
 //! 6. [Queues and counters](queues_and_counters)
-//! 7. [Change feed](change_feed)
-//! 8. [Async services](async_services)
-//! 9. [Limits](limits)
-//! 10. [Operations: backup, restore, and what errors ask for](operations)
-//! 11. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
+//! 7. [Rows that expire](expiry)
+//! 8. [Change feed](change_feed)
+//! 9. [Async services](async_services)
+//! 10. [Limits](limits)
+//! 11. [Operations: backup, restore, and what errors ask for](operations)
+//! 12. [Coming from SQLite, redb, RocksDB or PostgreSQL](coming_from)
 
 #[doc = include_str!("../guide/first-steps.md")]
 pub mod first_steps {}
@@ -29,6 +30,9 @@ pub mod schema_change {}
 
 #[doc = include_str!("../guide/queues-and-counters.md")]
 pub mod queues_and_counters {}
+
+#[doc = include_str!("../guide/expiry.md")]
+pub mod expiry {}
 
 #[doc = include_str!("../guide/change-feed.md")]
 pub mod change_feed {}

@@ -75,6 +75,7 @@
 //! - [`Scan::take_first`](generic::Scan::take_first), [`Arrivals`]: tables as queues, with many consumers
 //!   that do not conflict with each other, and that wait for rows instead of asking again and again.
 //! - [`Sequence`]: numbers in order, each given once.
+//! - [`Database::expire_rows`](generic::Database::expire_rows), [`Expiry`]: rows that are removed in the background once their time has passed.
 //! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
 //!
@@ -196,6 +197,7 @@ mod durable;
 mod dynamic;
 pub mod ermia;
 mod error;
+mod expiry;
 pub mod generic;
 pub mod guide;
 mod index_check;
@@ -317,6 +319,7 @@ pub use error::{
     Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch,
     SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
 };
+pub use expiry::{ExpiryOptions, ExpiryStatistics, TimeUnit};
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use loading::LoadStatistics;
 pub use options::Options;
@@ -326,7 +329,7 @@ pub use request::NoHook;
 pub use sequence::{SequenceNumber, SequenceNumbers, SequenceOptions};
 pub use session::control::CancelToken;
 pub use silo::{
-    Changes, ChangesRequest, Cursor, Database, DynamicScan, DynamicTable, Found, Index, IndexScan,
+    Changes, ChangesRequest, Cursor, Database, DynamicScan, DynamicTable, Expiry, Found, Index, IndexScan,
     JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan, Sequence,
     Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };

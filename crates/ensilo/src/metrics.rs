@@ -61,6 +61,12 @@ impl Published {
         self.count("ensilo_commits_total", "Committed read-write transactions", statistics.commits);
         self.count("ensilo_snapshots_total", "Ended snapshot transactions", statistics.snapshots);
         self.set("ensilo_attempts_max", "The most attempts of a request", statistics.attempts_max as f64);
+        self.count("ensilo_expired_rows_total", "Rows removed as expired", statistics.expired_rows);
+        self.count(
+            "ensilo_expiry_failures_total",
+            "Failed looks for expired rows",
+            statistics.expiry_failures,
+        );
         describe_counter!("ensilo_aborts_total", "Aborted attempts, by reason");
         for (reason, count) in &statistics.aborts {
             let labels = self.labels([("reason", reason.to_string())]);

@@ -454,10 +454,10 @@ impl Options {
         self
     }
 
-    /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full disk, a log that failed; and again when
-    /// that is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
+    /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full disk, a log that failed, rows that have expired
+    /// and cannot be removed; and again when what was wrong with the files is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
     ///
-    /// The hook runs on a thread of the database, which holds no lock. Checkpoints wait for it; requests do
+    /// The hook runs on a thread of the database, which holds no lock. Checkpoints, or the removal of rows that have expired, wait for it; requests do
     /// not.
     ///
     /// ```no_run

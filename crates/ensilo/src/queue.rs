@@ -50,7 +50,7 @@ use ensilo_sync::sync::{Mutex, MutexGuard};
 use self::claims::Claims;
 pub(crate) use self::claims::HeldClaims;
 pub(crate) use self::report::{TableQueue, WrittenTable};
-pub(crate) use self::take::{take_first, take_first_by_index};
+pub(crate) use self::take::{look_ahead, take_first, take_first_by_index};
 pub use self::watch::Arrivals;
 use self::watch::WatchEnd;
 use crate::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use ensilo_engine::{AbortReason, Engine, EngineOptions, Session};
+use ensilo_engine::{AbortReason, Engine, EngineOptions, Session, Store as _};
 use ensilo_log::{Log, is_in_foreign_code};
 use ensilo_row::RowId;
 use ensilo_sync::atomic::Ordering;
@@ -14,11 +14,14 @@ use crate::attempt::RetryPolicy;
 use crate::attempt::panics::install_hook;
 use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
+use crate::catalog::refused_opening;
+use crate::catalog::table_core::TableCore;
 use crate::closing::{Closer, Closing, FirstPanic};
 use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
 use crate::error::{MemoryShortage, Name};
+use crate::expiry::Expiries;
 #[cfg(feature = "live-statistics")]
 use crate::live_statistics::StatisticsServer;
 use crate::loading::Loading;
@@ -59,6 +62,7 @@ pub(crate) struct DatabaseShared<E: Engine> {
     /// What a database that is only read has in their place.
     read_only: OnceLock<ReadOnly>,
     pub(crate) loading: Loading,
+    pub(crate) expiries: Expiries,
     #[cfg(feature = "live-statistics")]
     pub(crate) statistics_server: StatisticsServer,
 }
@@ -109,6 +113,7 @@ impl<E: Engine> DatabaseShared<E> {
             durable: OnceLock::new(),
             read_only: OnceLock::new(),
             loading: Loading::default(),
+            expiries: Expiries::default(),
             #[cfg(feature = "live-statistics")]
             statistics_server: StatisticsServer::default(),
         })
@@ -202,6 +207,28 @@ impl<E: Engine> DatabaseShared<E> {
         self.is_closed.load(Ordering::Relaxed)
     }
 
+    /// Returns the table of this name, as handles may use it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::Closed`]; [`Error::Aborted`] within a transaction while the table is being changed.
+    pub(crate) fn table_core(&self, name: &str) -> Result<Arc<TableCore<E::Store>>> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        loop {
+            let table = self.catalog.table(name)?;
+            if !table.is_changed() {
+                return Ok(table);
+            }
+            if worker::check_outside_transactions(self.id()).is_err() {
+                let abort = refused_opening::note(self.id(), table.store.id());
+                return Err(self.explain(Error::from_raw(abort)));
+            }
+            // It is being changed, for a moment: the one who does it has the catalog.
+            drop(self.catalog.change());
+        }
+    }
+
     /// Closes the database; by its collector's thread, and without waiting for it, where the calling thread
     /// runs a hook or a waker: closing may wait for that thread, or for one that waits for it.
     ///
@@ -263,6 +290,8 @@ impl<E: Engine> DatabaseShared<E> {
         if let Some(pool) = self.pool.get() {
             panics.catch(|| pool.stop());
         }
+        // Sessions have given their locks back by now.
+        self.expiries.join(&mut panics);
         let stored = self.durable().map_or(Ok(()), |durable| durable.close(&*self.engine, &mut panics));
         if let Some(read_only) = self.read_only.get() {
             panics.catch(|| read_only.close());
@@ -287,11 +316,12 @@ impl<E: Engine> DatabaseShared<E> {
         self.durable().map_or(Ok(()), Durable::failure)
     }
 
-    /// Registers no slot any more, starts no pool, and lets nobody wait for rows.
+    /// Registers no slot any more, starts no pool, lets nobody wait for rows, and removes no rows that expire.
     fn refuse_requests(&self) {
         self.lock_slots().is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
         self.catalog.queues.close();
+        self.expiries.stop();
     }
 
     /// Returns the pool, started by the first job.

@@ -221,6 +221,14 @@ pub trait WriteTransaction<'t>: ReadTransaction<'t> + generic::WriteTransaction<
 impl<'t, Tx: generic::ReadTransaction<'t, Silo>> ReadTransaction<'t> for Tx {}
 impl<'t, Tx: generic::WriteTransaction<'t, Silo>> WriteTransaction<'t> for Tx {}
 
+/// The removal of the rows of one table that have expired, which goes on in the background as long as this is there, and the database is
+/// open.
+///
+/// [`Database::expire_rows`] makes one.
+///
+/// Methods: [`generic::Expiry`].
+pub type Expiry = generic::Expiry<Silo>;
+
 /// Numbers of the type `N`, `u64` by default, that are given one after the other, and never again.
 ///
 /// [`Database::sequence`] makes one, or opens the one that is there. [`generic::Sequence`] says what a program may rely on.

@@ -6,6 +6,7 @@ use ensilo_slab::AccountId;
 use crate::catalog::index_core::IndexState;
 use crate::catalog::table_core::TableCore;
 use crate::durable::DurabilityStatistics;
+use crate::expiry::ExpiryStatistics;
 use crate::shared::DatabaseShared;
 
 /// What a database has counted since it was opened, and what it holds. Made by
@@ -27,6 +28,12 @@ pub struct Statistics {
     /// The most attempts that a request took; 0 or 1 while each has ended with its first. Reads by
     /// [`Database::read`](crate::Database::read) do not count in it, unless they end with an error.
     pub attempts_max: u64,
+    /// Rows that were removed because they had [expired](crate::generic::Database::expire_rows).
+    pub expired_rows: u64,
+    /// How often a look for such rows has ended with an error.
+    pub expiry_failures: u64,
+    /// What has come of rows that expire, for each [`Expiry`](crate::generic::Expiry) that goes on.
+    pub expiries: Vec<ExpiryStatistics>,
     /// Every table, by name.
     pub tables: Vec<TableStatistics>,
     /// Memory in total.
@@ -137,6 +144,9 @@ impl Statistics {
             snapshots: transactions.snapshots,
             aborts: aborts.collect(),
             attempts_max: transactions.attempts_max,
+            expired_rows: shared.expiries.removed(),
+            expiry_failures: shared.expiries.failures(),
+            expiries: shared.expiries.statistics(),
             tables,
             memory: MemoryStatistics {
                 mapped_bytes: engine.memory.mapped_bytes,

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use ensilo::generic::Database;
-use ensilo::{Engine, Error, Row};
+use ensilo::{Engine, Error, ExpiryOptions, Row, TimeUnit, Timestamp};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 #[derive(Debug, Row)]
@@ -120,8 +121,17 @@ fn check<E: Engine>(name: &str) {
     assert!(matches!(db.publish_metrics("cities"), Err(Error::Closed)));
 
     let db: Database<E> = ensilo::Database::options().in_memory_with().unwrap();
+    let cities = db.create_table::<City>().unwrap();
+    db.transact(|tx| cities.insert(tx, &City { id: 1, people: 5 })).unwrap();
+    // For all but this thread it is too early.
+    let (own, early) = (thread::current().id(), Timestamp::from_micros(0));
+    let clock = move || if thread::current().id() == own { Timestamp::now() } else { early };
+    let by_people = ExpiryOptions::new("people").unit(TimeUnit::Seconds).clock(clock);
+    assert_eq!(db.expire_rows("city", by_people).unwrap().remove_now().unwrap(), 1);
     metrics::with_local_recorder(&kept, || db.publish_metrics("memory")).unwrap();
     assert_eq!(kept.counter("ensilo_evicted_rows_total database=memory"), 0);
+    assert_eq!(kept.counter("ensilo_expired_rows_total database=memory"), 1);
+    assert_eq!(kept.counter("ensilo_expiry_failures_total database=memory"), 0);
     assert!(!kept.gauges.lock().unwrap().contains_key("ensilo_durable_epoch database=memory"));
 }
 

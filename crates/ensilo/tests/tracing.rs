@@ -6,9 +6,10 @@ use std::fmt::{Debug, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ensilo::generic::Database;
-use ensilo::{Engine, Row};
+use ensilo::{Engine, ExpiryOptions, Row, TimeUnit};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -116,6 +117,22 @@ fn check<E: Engine>(noted: &Noted, name: &str) {
     assert_has(&noted.take(), &["INFO", "closed"]);
     let db: Database<E> = options().read_only(true).open_as(&copy).unwrap();
     assert_has(&noted.take(), &["INFO", "opened", "is_read_only=true"]);
+    db.close().unwrap();
+    noted.take();
+    check_expiry::<E>(noted);
+}
+
+fn check_expiry<E: Engine>(noted: &Noted) {
+    let (sender, events) = channel();
+    let hook = move |event: &ensilo::Event| sender.send(event.to_string()).unwrap();
+    let db: Database<E> = ensilo::Database::options().on_event(hook).in_memory_with().unwrap();
+    db.create_table::<City>().unwrap();
+    let by_id = ExpiryOptions::new("id").unit(TimeUnit::Days).check_interval(Duration::from_millis(1));
+    let expiry = db.expire_rows("city", by_id).unwrap();
+    db.drop_table("city").unwrap();
+    let failed = events.recv().unwrap();
+    assert_has(&noted.take(), &["WARN", &failed, "city", "no table"]);
+    drop(expiry);
     db.close().unwrap();
     noted.take();
 }

@@ -257,16 +257,21 @@ fn a_file_that_is_kept_takes_one_handle_until_pages_of_it_are_read() {
 }
 
 #[test]
-fn a_file_that_is_being_removed_is_not_there_for_those_that_would_keep_it() {
+fn a_file_that_was_removed_is_not_there_for_those_that_would_keep_it() {
     let dir = TemporaryDirectory::new();
-    fs::write(dir.join("a"), "bytes").unwrap();
-    let removing = fs::File::open(dir.join("a")).unwrap();
-    let opened = open_to_read(&dir.join("a")).unwrap();
-    fs::remove_file(dir.join("a")).unwrap();
-    removing.lock().unwrap();
-    assert_eq!(keep(&opened).unwrap_err().kind(), ErrorKind::NotFound);
+    let path = dir.join("a");
+    fs::write(&path, "bytes").unwrap();
+    let removing = fs::File::open(&path).unwrap();
+    let opened = open_to_read(&path).unwrap();
+    keep(&opened, &path).unwrap();
+    fs::remove_file(&path).unwrap();
+    removing.try_lock_shared().unwrap();
+    let is_gone = || keep(&opened, &path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    assert!(is_gone());
     drop(removing);
-    keep(&opened).unwrap();
+    assert!(is_gone(), "it may be cut already");
+    fs::write(&path, "others").unwrap();
+    assert!(is_gone(), "that is another one");
 }
 
 #[test]

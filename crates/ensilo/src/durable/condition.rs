@@ -49,6 +49,14 @@ pub enum Event {
         /// The directory, and what the system said.
         error: String,
     },
+    /// Rows that have expired are not removed, or not all: see [`Database::expire_rows`](crate::generic::Database::expire_rows). It is tried again. That
+    /// it is over is not reported: [`Expiry::failure`](crate::generic::Expiry::failure) says so.
+    ExpiryFailed {
+        /// The name of the table.
+        table: String,
+        /// The text of the error.
+        error: String,
+    },
     /// Rows of a table could not be loaded, see [`Error::LoadFailed`].
     LoadFailed {
         /// The text of that error.
@@ -59,7 +67,7 @@ pub enum Event {
         /// Why.
         error: LogError,
     },
-    /// All that was reported is over: the next log file is there, a checkpoint was made, and rows have left memory again.
+    /// All that was reported of the files is over: the next log file is there, a checkpoint was made, and rows have left memory again.
     Recovered,
 }
 
@@ -70,6 +78,9 @@ impl fmt::Display for Event {
             Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
             Event::OutOfHandles { error } => write!(f, "log files have to wait: {error}"),
             Event::EvictionFailed { error } => write!(f, "rows cannot leave memory: {error}"),
+            Event::ExpiryFailed { table, error } => {
+                write!(f, "rows of table {table} that have expired are not removed: {error}")
+            }
             Event::LoadFailed { error } => f.write_str(error),
             Event::LogFailed { error } => write!(f, "the log has failed: {error}"),
             Event::Recovered => f.write_str("what was wrong with the database's files is over"),
@@ -128,6 +139,14 @@ impl EventHook {
 impl fmt::Debug for EventHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventHook")
+    }
+}
+
+/// Reports an event to the program: to its subscriber, and to its hook.
+pub(crate) fn report_event(hook: Option<&EventHook>, event: &Event) {
+    trace::event(event);
+    if let Some(EventHook(hook)) = hook {
+        call_foreign(|| hook(event));
     }
 }
 
@@ -192,10 +211,7 @@ impl Condition {
             // A statement of its own: the lock is not held while the hook runs.
             let event = lock(&self.state).pending.pop_front();
             let Some(event) = event else { return };
-            trace::event(&event);
-            if let Some(EventHook(hook)) = &self.hook {
-                call_foreign(|| hook(&event));
-            }
+            report_event(self.hook.as_ref(), &event);
         }
     }
 

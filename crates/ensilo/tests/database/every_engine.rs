@@ -9,6 +9,7 @@ mod column_types;
 mod cursors;
 mod dynamic;
 mod errors;
+mod expiry;
 mod large_rows;
 mod live_changes;
 mod memory;

@@ -10,6 +10,7 @@ mod collection;
 mod column_types;
 mod crashes;
 mod events;
+mod expiry;
 mod failures;
 mod full_disk;
 mod futures;

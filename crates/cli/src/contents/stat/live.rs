@@ -14,10 +14,11 @@ use super::{aligned, bytes_text};
 const ONE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is counted, in words, by its place in the statistics, and whether it is bytes. What it has grown by in a second is shown as well.
-const COUNTERS: [(&str, &str, bool); 6] = [
+const COUNTERS: [(&str, &str, bool); 7] = [
     ("commits", "/commits", false),
     ("snapshots", "/snapshots", false),
     ("aborts", ABORTS, false),
+    ("rows expired", "/expired_rows", false),
     ("transactions logged", "/durability/logged_transactions", false),
     ("log", "/durability/log_bytes", true),
     ("syncs of the log", "/durability/log_syncs", false),

@@ -1,0 +1,255 @@
+//! Rows that are removed once a time in one of their columns has passed.
+//!
+//! A program says which column that is, each time that it runs: nothing of it is stored. One thread of the database serves all tables of
+//! which that was said. It finds the rows by an index that begins with the column, in the order of their times, and deletes them by ordinary
+//! transactions, a few rows each.
+//! - `options`: what a program says of a table;
+//! - `expiries`: all that was said, as the thread is given it;
+//! - `schedule`: the thread, and what it does next;
+//! - `pass`: removes the rows that have expired at one moment;
+//! - `target`: where these rows lie.
+//!
+//! # Invariants
+//! - E1: a row is removed only by a transaction that has read it, and found its time among those that have passed. Where another transaction gives it a
+//!   later time, one of the two does not commit.
+//! - E2: the thread has no lock and no transaction while it calls code of the program, which is the clock and the hook for events.
+
+mod expiries;
+mod options;
+mod pass;
+mod schedule;
+mod target;
+
+use std::fmt;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ensilo_engine::Engine;
+
+pub(crate) use self::expiries::Expiries;
+pub use self::options::{ExpiryOptions, TimeUnit};
+use self::pass::Pass;
+use crate::database::Database;
+use crate::mutex::lock;
+use crate::outcome::Visible;
+use crate::shared::DatabaseShared;
+use crate::{Error, Result, Silo};
+
+/// The removal of the rows of one table that have expired, which goes on in the background as long as this is there, and the database is open.
+///
+/// [`Database::expire_rows`] makes one.
+#[must_use = "rows are removed as long as this is there, or until the database is closed if it is detached"]
+pub struct Expiry<E: Engine = Silo> {
+    shared: Arc<DatabaseShared<E>>,
+    core: Arc<ExpiryCore>,
+    is_detached: bool,
+}
+
+/// What has come of rows that expire, of one table.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ExpiryStatistics {
+    /// The table.
+    pub table: String,
+    /// The column that says when its rows expire.
+    pub column: String,
+    /// How many rows were removed.
+    pub removed_rows: u64,
+    /// How often a row stayed until a later look, because others were using it.
+    pub postponed_rows: u64,
+    /// How often a look has ended with an error.
+    pub failures: u64,
+    /// The text of the error that the last look has ended with; `None` if it has removed all but what others were using.
+    pub failure: Option<String>,
+}
+
+impl<E: Engine> Database<E> {
+    /// Removes the rows of a table once they have expired, in the background: those whose time, in a column that `options` names, has passed.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use ensilo::{Database, ExpiryOptions, Row, Timestamp};
+    ///
+    /// #[derive(Debug, PartialEq, Row)]
+    /// #[row(table = "session", index(name = "by_expiry", columns(expires)))]
+    /// struct Session {
+    ///     #[row(key)]
+    ///     id: u64,
+    ///     user: String,
+    ///     expires: Option<Timestamp>, // null: never
+    /// }
+    ///
+    /// # fn main() -> ensilo::Result<()> {
+    /// let db = Database::in_memory()?;
+    /// let sessions = db.table::<Session>()?;
+    /// let expiry = db.expire_rows("session", ExpiryOptions::new("expires"))?;
+    ///
+    /// let now = Timestamp::now();
+    /// let in_an_hour = Timestamp::from(SystemTime::now() + Duration::from_secs(3600));
+    /// let session = |id, expires| Session { id, user: "ada".to_owned(), expires };
+    /// db.transact(|tx| {
+    ///     sessions.insert(tx, &session(1, Some(now)))?;
+    ///     sessions.insert(tx, &session(2, Some(in_an_hour)))?;
+    ///     sessions.insert(tx, &session(3, None))
+    /// })?;
+    /// expiry.remove_now()?; // within about a second it happens by itself
+    /// let left = db.transact(|tx| Ok((sessions.get(tx, 1)?, sessions.scan().count(tx)?)))?;
+    /// assert_eq!(left, (None, 2));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Nothing of this is stored: a program calls it each time that it opens the database, and may say something else then. Rows that have
+    /// expired while the database was closed go after that. It stops when the [`Expiry`] is dropped.
+    ///
+    /// # What to rely on
+    /// - *Until it is removed, a row that has expired is there*, for every transaction, for about as long as
+    ///   [`ExpiryOptions::check_interval`] says, or longer where many expire at once. Where that matters, readers leave such rows out by themselves:
+    ///   `row.expires.is_none_or(|expires| expires > Timestamp::now())`, or a range of the index.
+    /// - *A row that lives is not removed.* Its removal is a transaction like any other, which reads the row and finds its time passed: an
+    ///   update that gives it a later time, and commits before, keeps it. So indexes, the [change feed](Database::changes), log and recovery have an
+    ///   ordinary deletion.
+    /// - *Others go first.* Each transaction removes 128 rows at most; after a conflict it removes fewer, and what others keep using stays until the next
+    ///   look. Who changes or reads such a row at the same time may meet a conflict and be tried again, as beside every other writer. A row that a
+    ///   consumer has [taken](crate::generic::Scan::take_first) stays as long as its transaction is open. Between
+    ///   two transactions the thread rests for as long as the first has taken.
+    /// - *It goes on at the [memory limit](crate::Options::memory_limit_bytes)*, where deletions succeed.
+    /// - *A crash* may bring rows back that were removed within the milliseconds before; they are removed again.
+    ///
+    /// The table is looked up by its name at each look: one that was truncated, or whose columns were changed, is served as it is since. While there is
+    /// no such table, column or index, or something else fails, nothing is removed; it is tried again, after pauses of up to a minute. Then
+    /// [`Expiry::failure`] has the error, and so has [`ExpiryStatistics::failure`]; and [`Options::on_event`](crate::Options::on_event), and with the feature `tracing`
+    /// an event, report it when it begins.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`], [`Error::UnknownColumn`]; [`Error::InvalidOption`] when the column is neither a timestamp nor an integer, the unit is
+    /// missing or does not fit, or no index and no primary key begins with the column; [`Error::ReadOnly`], [`Error::Closed`].
+    pub fn expire_rows(&self, table: &str, options: ExpiryOptions) -> Result<Expiry<E>> {
+        options.check()?;
+        if self.shared.read_only().is_some() {
+            return Err(Error::ReadOnly);
+        }
+        let core = Arc::new(ExpiryCore::new(table, options));
+        self.shared.expired(&core)?;
+        self.shared.begin_expiry(&core)?;
+        Ok(Expiry { shared: Arc::clone(&self.shared), core, is_detached: false })
+    }
+}
+
+impl<E: Engine> Expiry<E> {
+    /// Removes what has expired by now, on the calling thread, and returns how many rows that were; it returns when that is stored, as
+    /// [`Database::transact`] does. Rows that others keep using stay. What the background removes meanwhile is not counted.
+    ///
+    /// # Errors
+    /// Those of [`Database::transact`], and of [`Database::expire_rows`] where the table was changed since; [`Error::TableChanged`] and
+    /// [`Error::UnknownIndex`] when that happens meanwhile: call it again. Rows that were removed before are gone.
+    pub fn remove_now(&self) -> Result<u64> {
+        let level = self.shared.level_here(None)?;
+        let mut pass = Pass::begin(&self.shared, &self.core)?;
+        while pass.step(&self.shared, &self.core)? {}
+        let Pass { removed, epoch, failure, .. } = pass;
+        match failure {
+            Some(error) => Err(error),
+            None => self.shared.answer(Ok(Visible { value: removed, epoch }), level),
+        }
+    }
+
+    /// Returns why nothing was removed, or not all, when the background looked last; `None` if that went well.
+    #[must_use]
+    pub fn failure(&self) -> Option<Error> {
+        lock(&self.core.progress).failure.clone()
+    }
+
+    /// Returns what has come of it so far. [`Statistics::expiries`](crate::Statistics::expiries) has the same of all tables.
+    #[must_use]
+    pub fn statistics(&self) -> ExpiryStatistics {
+        self.core.statistics()
+    }
+
+    /// Lets it go on without this handle until the database is closed.
+    pub fn detach(mut self) {
+        self.is_detached = true;
+    }
+}
+
+/// Ends the removal; a transaction that is under way for it may still commit.
+impl<E: Engine> Drop for Expiry<E> {
+    fn drop(&mut self) {
+        if !self.is_detached {
+            self.shared.expiries.end(&self.core);
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for Expiry<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expiry").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}
+
+/// What a program has said of a table, and what has come of it.
+#[derive(Debug)]
+pub(crate) struct ExpiryCore {
+    table: String,
+    options: ExpiryOptions,
+    has_ended: AtomicBool,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    removed_rows: u64,
+    postponed_rows: u64,
+    failures: u64,
+    failure: Option<Error>,
+}
+
+impl ExpiryCore {
+    fn new(table: &str, options: ExpiryOptions) -> Self {
+        let (has_ended, progress) = (AtomicBool::new(false), Mutex::default());
+        ExpiryCore { table: table.to_owned(), options, has_ended, progress }
+    }
+
+    fn end(&self) {
+        // Relaxed, here and below: what the thread has begun it may end.
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    fn note_removed(&self, rows: u64) {
+        lock(&self.progress).removed_rows += rows;
+    }
+
+    fn note_postponed(&self) {
+        lock(&self.progress).postponed_rows += 1;
+    }
+
+    fn note_success(&self) {
+        lock(&self.progress).failure = None;
+    }
+
+    /// Notes why rows are not removed, and returns whether that is news; it is none where only time has to pass.
+    fn note_failure(&self, error: Error) -> bool {
+        let mut progress = lock(&self.progress);
+        progress.failures += 1;
+        let before = progress.failure.replace(error.clone());
+        let is_other = |before: Error| mem::discriminant(&before) != mem::discriminant(&error);
+        !error.is_retryable() && before.is_none_or(is_other)
+    }
+
+    fn statistics(&self) -> ExpiryStatistics {
+        let progress = lock(&self.progress);
+        ExpiryStatistics {
+            table: self.table.clone(),
+            column: self.options.column.clone(),
+            removed_rows: progress.removed_rows,
+            postponed_rows: progress.postponed_rows,
+            failures: progress.failures,
+            failure: progress.failure.as_ref().map(ToString::to_string),
+        }
+    }
+}
