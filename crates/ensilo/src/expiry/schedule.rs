@@ -19,6 +19,8 @@ use crate::{Error, Result};
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Removes rows until the database is closed.
+///
+/// With what a program has said goes its clock, whose destructor is the program's code.
 pub(super) fn run<E: Engine>(shared: &DatabaseShared<E>) {
     let mut scheduled: Vec<Scheduled<E>> = Vec::new();
     while await_due(&shared.expiries, &mut scheduled) {
@@ -26,13 +28,13 @@ pub(super) fn run<E: Engine>(shared: &DatabaseShared<E>) {
             next.run(shared);
         }
     }
+    call_foreign(|| drop(scheduled));
 }
 
 /// Waits until one is due, and returns `true`; or until the database is being closed.
 fn await_due<E: Engine>(expiries: &Expiries, scheduled: &mut Vec<Scheduled<E>>) -> bool {
     loop {
         let Some(added) = expiries.take_changes() else { return false };
-        // With the last reference to one goes the program's clock.
         call_foreign(|| scheduled.retain(|scheduled| !scheduled.expiry.has_ended()));
         scheduled.extend(added.into_iter().map(Scheduled::new));
         let due = scheduled.iter().map(|scheduled| scheduled.due).min();
