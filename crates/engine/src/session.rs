@@ -25,8 +25,8 @@ pub unsafe trait Session: Send {
     type Transaction<'s>: Write<Store = Self::Store, Found = Self::Found> + Send
     where
         Self: 's;
-    /// A read-only transaction on a recent consistent point of the serial order.
-    type Snapshot<'s>: Read<Store = Self::Store, Found = Self::Found>
+    /// A read-only transaction on a recent consistent point of the serial order. It may be moved to another thread between two calls.
+    type Snapshot<'s>: Read<Store = Self::Store, Found = Self::Found> + Send
     where
         Self: 's;
 

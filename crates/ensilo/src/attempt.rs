@@ -330,6 +330,18 @@ fn read_snapshot<E: Engine, R>(
     since: Option<Instant>,
     body: impl FnOnce(&mut Snapshot<'_, E>) -> Result<R>,
 ) -> Outcome<R> {
+    let mut snapshot = begin_snapshot(shared, worker, since);
+    let outcome = body(&mut snapshot);
+    end_snapshot(shared, &mut snapshot.inner, outcome)
+}
+
+/// Begins a snapshot on this worker. With `since`, it shows all that was committed before that.
+#[inline]
+pub(crate) fn begin_snapshot<'w, E: Engine>(
+    shared: &DatabaseShared<E>,
+    worker: &'w mut ThreadWorker<E>,
+    since: Option<Instant>,
+) -> Snapshot<'w, E> {
     if let Some(since) = since {
         shared.engine.take_snapshot(since);
     }
@@ -337,14 +349,11 @@ fn read_snapshot<E: Engine, R>(
     let shown_since = shared.engine.snapshot_instant();
     let epoch_shown = shared.engine.epochs().snapshot_epoch().get();
     let ThreadWorker { raw, local } = worker;
-    let snapshot_taken = raw.begin_snapshot();
-    let mut snapshot = Snapshot::new(snapshot_taken, local, epoch_shown, shown_since);
-    let outcome = body(&mut snapshot);
-    end_snapshot(shared, &mut snapshot.inner, outcome)
+    Snapshot::new(raw.begin_snapshot(), local, epoch_shown, shown_since)
 }
 
-/// Ends a snapshot whose closure has ended so.
-fn end_snapshot<E: Engine, R>(
+/// Ends statements of a snapshot that have ended so.
+pub(crate) fn end_snapshot<E: Engine, R>(
     shared: &DatabaseShared<E>,
     snapshot: &mut Inner<'_, SnapshotOf<'_, E>>,
     outcome: Result<R>,

@@ -10,6 +10,8 @@
 //!
 //! A request that finds no memory has the thread do all of this at once, and then runs again.
 //!
+//! The thread ends snapshots that are held between the jobs of a stream of rows, once they are too old.
+//!
 //! The thread has another use: it closes the database for hooks and wakers, which must not wait for that. It
 //! is there until then, also after a panic of its work.
 

@@ -34,25 +34,18 @@ use crate::{Result, Silo};
 /// ```
 #[must_use = "a job does nothing until it is given a closure"]
 pub struct JobRequest<E: Engine = Silo> {
-    shared: Arc<DatabaseShared<E>>,
-    policy: RetryPolicy,
+    pub(crate) shared: Arc<DatabaseShared<E>>,
+    pub(crate) policy: RetryPolicy,
     priority: Priority,
     durability: Option<Durability>,
-    max_staleness: Option<Duration>,
+    pub(crate) max_staleness: Option<Duration>,
     deadline: Option<Instant>,
 }
 
 impl<E: Engine> Database<E> {
     /// Returns a job with settings that can be changed: priority, deadline, retries, durability.
     pub fn job(&self) -> JobRequest<E> {
-        JobRequest {
-            shared: Arc::clone(&self.shared),
-            policy: RetryPolicy::new(self.shared.retries),
-            priority: Priority::default(),
-            durability: None,
-            max_staleness: None,
-            deadline: None,
-        }
+        JobRequest::new(&self.shared)
     }
 
     /// Runs `body` like [`Database::transact`] on a thread of the database's pool, once the future is awaited. It keeps no
@@ -106,6 +99,17 @@ impl<E: Engine> Database<E> {
 }
 
 impl<E: Engine> JobRequest<E> {
+    pub(crate) fn new(shared: &Arc<DatabaseShared<E>>) -> Self {
+        JobRequest {
+            shared: Arc::clone(shared),
+            policy: RetryPolicy::new(shared.retries),
+            priority: Priority::default(),
+            durability: None,
+            max_staleness: None,
+            deadline: None,
+        }
+    }
+
     /// Sets what the job is called where it turns out to be slow, as [`Request::label`](crate::Request::label).
     pub fn label(mut self, label: &'static str) -> Self {
         self.policy.label = label;
@@ -274,9 +278,27 @@ impl<E: Engine> JobRequest<E> {
         run: impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> + Send + 'static,
     ) -> JobFuture<R, X> {
         let control = self.control();
-        let made =
-            self.make(Some(Arc::clone(&control)), run).and_then(|made| Ok((made, self.shared.pool()?)));
-        match made {
+        let made = self.make(Some(Arc::clone(&control)), run);
+        self.future_of(made, control, own)
+    }
+
+    /// Returns what runs once it is awaited, in a transaction of its own making.
+    pub(crate) fn job_when_awaited<R: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Arc<SessionControl>) -> Outcome<R> + Send + 'static,
+    ) -> JobFuture<R> {
+        let control = self.control();
+        let of_job = Arc::clone(&control);
+        self.future_of(self.make_job(move || run(&of_job)), control, SharedOwnError::new())
+    }
+
+    fn future_of<R, X>(
+        &self,
+        made: Result<(Job, JobHandle<R>)>,
+        control: Arc<SessionControl>,
+        own: SharedOwnError<X>,
+    ) -> JobFuture<R, X> {
+        match made.and_then(|made| Ok((made, self.shared.pool()?))) {
             Ok(((job, handle), pool)) => JobFuture::new(pool, job, handle, self.priority, control, own),
             Err(error) => JobFuture::refused(error),
         }
@@ -295,9 +317,7 @@ impl<E: Engine> JobRequest<E> {
         run: impl FnOnce(&DatabaseShared<E>, &mut ThreadWorker<E>) -> Outcome<R> + Send + 'static,
     ) -> Result<(Job, JobHandle<R>)> {
         let shared = Arc::clone(&self.shared);
-        let (log, level) = (shared.log().map(Arc::clone), shared.level(self.durability)?);
-        let (promise, handle) = promise(shared.pool()?, log, level);
-        let work = move || {
+        self.make_job(move || {
             let mut worker = shared.enter()?;
             let outcome = match control {
                 None => run(&shared, &mut worker),
@@ -306,7 +326,16 @@ impl<E: Engine> JobRequest<E> {
             // Before the caller hears of it: what it does next may be done by another thread.
             worker.local.end_use();
             outcome
-        };
+        })
+    }
+
+    fn make_job<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Outcome<R> + Send + 'static,
+    ) -> Result<(Job, JobHandle<R>)> {
+        let shared = &self.shared;
+        let (log, level) = (shared.log().map(Arc::clone), shared.level(self.durability)?);
+        let (promise, handle) = promise(shared.pool()?, log, level);
         Ok((Box::new(move || promise.run(work)), handle))
     }
 }

@@ -109,6 +109,7 @@
 //! - [`JobHandle`]: the same for a closure that the pool runs in any case ([`Database::submit`],
 //!   [`Database::submit_read_stale`]). Where the pool's queue is full, `submit` waits and [`Database::try_submit`] does
 //!   not.
+//! - [`RowStream`]: the rows of a scan, one after the other, of one snapshot that the pool reads as they are asked for ([`Database::stream`]).
 //! - [`Arrivals`]: ready when rows may have come, `(&mut arrivals).await`. A wait may be given up at any
 //!   time, by `select!` for example, and nothing is lost: what has come meanwhile ends the next one.
 //! - [`Session`]: a transaction that may be held across an `.await`. Its statements are no futures, and run
@@ -220,6 +221,7 @@ mod queue;
 mod records;
 mod request;
 mod row_ids;
+mod row_stream;
 mod row_words;
 mod sequence;
 #[cfg(feature = "serde")]
@@ -326,6 +328,7 @@ pub use options::Options;
 pub use pool::{JobFuture, JobHandle, Priority};
 pub use queue::Arrivals;
 pub use request::NoHook;
+pub use row_stream::RowStream;
 pub use sequence::{SequenceNumber, SequenceNumbers, SequenceOptions};
 pub use session::control::CancelToken;
 pub use silo::{

@@ -106,7 +106,7 @@ impl Options {
     }
 
     /// Sets how long a [`Database::read_stale`](crate::Database::read_stale) may run before it ends with
-    /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld): by default 60 s, at least one
+    /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld), or a [`RowStream`](crate::RowStream) last: by default 60 s, at least one
     /// snapshot interval. This bounds the old versions that a long reader makes the database keep. Over
     /// [ERMIA's engine](crate::ermia) these are no more than one for each row that it would still see.
     pub fn snapshot_age_limit(mut self, limit: Duration) -> Self {
@@ -473,7 +473,8 @@ impl Options {
     /// Calls `hook` after each request that took at least `duration_min`, without the wait until it is stored, or was run at least
     /// `attempts_min` times; `Duration::MAX` and `u32::MAX` are never reached. The hook gets its label, how it ended, and the table and key
     /// of its last conflict. With the feature `tracing` it is an event as well. Requests are those of
-    /// [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, and jobs; statements of a
+    /// [`Database::transact`](crate::Database::transact) and its like, of reads, of batches, one by one, jobs, and what a
+    /// [`RowStream`](crate::RowStream) reads at once; statements of a
     /// [`Session`](crate::Session)'s open transaction are not watched. By default nothing is, and no clock is read.
     ///
     /// The hook runs on the thread of the request, which goes on afterwards; so it must be quick, and should not use this database: its

@@ -130,15 +130,11 @@ impl<E: Engine> Session<E> {
         }
         let under_way = self.control.begin();
         self.control.check()?;
-        // SAFETY: the session keeps the database's shared part, where spare workers lie, for as long as it
-        // has the lease: `open` is dropped before `shared`.
-        let shared: &'static DatabaseShared<E> = unsafe { &*Arc::as_ptr(&self.shared) };
-        let mut lease = self.lend(shared)?;
-        let worker: *mut ThreadWorker<E> = &mut *lease;
-        // SAFETY: the worker lies in its slot, which the lease keeps, wherever the lease is moved. Nobody
-        // uses it but the transaction, which is dropped before the lease; that the lifetime says 'static is
-        // known to this module only, since statements are generic over it.
-        let worker: &'static mut ThreadWorker<E> = unsafe { &mut *worker };
+        // SAFETY: the session keeps the database's shared part for as long as it has the lease: `open` is dropped before `shared`, and the
+        // transaction in it before the lease. Nobody uses the worker but the transaction; that the lifetime says 'static is known to this
+        // module only, since statements are generic over it.
+        let (lease, worker) = unsafe { lend_lasting(&self.shared) }?;
+        worker.local.control = Some(Arc::clone(&self.control));
         worker.local.adds_by_reading = true;
         let transaction = Transaction::new(worker.raw.begin(), &mut worker.local);
         self.open = Some(Box::new(Open { transaction, lease, under_way }));
@@ -359,6 +355,23 @@ impl<E: Engine> Session<E> {
         }
         Ok(())
     }
+}
+
+/// Lends a worker for as long as the lease is kept, wherever that is moved.
+///
+/// # Safety
+/// The caller keeps `shared` until it has dropped the lease, and does not use the worker, but by what is returned beside the lease. That it
+/// does not use once the lease is dropped.
+pub(crate) unsafe fn lend_lasting<E: Engine>(
+    shared: &Arc<DatabaseShared<E>>,
+) -> Result<(Lease<'static, ThreadWorker<E>>, &'static mut ThreadWorker<E>)> {
+    // SAFETY: the shared part, where spare workers lie, is there until the lease is dropped: the caller's promise.
+    let shared: &'static DatabaseShared<E> = unsafe { &*Arc::as_ptr(shared) };
+    let mut lease = shared.lend()?;
+    let worker: *mut ThreadWorker<E> = &mut *lease;
+    // SAFETY: the worker lies in its slot, which the lease keeps, wherever the lease is moved. Nobody else uses it until the lease is
+    // dropped: the caller's promise.
+    Ok((lease, unsafe { &mut *worker }))
 }
 
 /// Ends the transaction when it is dropped, also by a panic, unless `is_kept`.

@@ -31,6 +31,7 @@ use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::records::RecordCounts;
 use crate::row_ids::{self, RowIdSource};
+use crate::row_stream::held_snapshot::HeldSnapshots;
 use crate::slow_request::RequestWatch;
 use crate::worker::{self, DatabaseKey, Entered, Lease, Slot, SpareSlots};
 use crate::{Abort, Error, Result, trace};
@@ -63,6 +64,7 @@ pub(crate) struct DatabaseShared<E: Engine> {
     read_only: OnceLock<ReadOnly>,
     pub(crate) loading: Loading,
     pub(crate) expiries: Expiries,
+    pub(crate) held_snapshots: HeldSnapshots<E>,
     #[cfg(feature = "live-statistics")]
     pub(crate) statistics_server: StatisticsServer,
 }
@@ -114,6 +116,7 @@ impl<E: Engine> DatabaseShared<E> {
             read_only: OnceLock::new(),
             loading: Loading::default(),
             expiries: Expiries::default(),
+            held_snapshots: HeldSnapshots::new(),
             #[cfg(feature = "live-statistics")]
             statistics_server: StatisticsServer::default(),
         })

@@ -26,7 +26,7 @@ use ensilo_row::{AsKey, Columns, Key, KeyBuf, Malformed, Row};
 pub use bounds::ScanFlow;
 pub(crate) use bounds::{Bounds, Flow, ROWS_PER_LOOK, ScanRange};
 pub(crate) use by_index::ByIndex;
-pub(crate) use cursor::sealed::ReadAhead;
+pub(crate) use cursor::sealed::{OwnedScan, ReadAhead, ReadOwned};
 pub use cursor::{Cursor, Rows};
 pub use found::Found;
 pub use index::Index;

@@ -38,6 +38,13 @@ impl Participant {
     pub fn pin_snapshot(&self) -> (Guard<'_>, Epoch) {
         (self.pin(), self.publish_snapshot())
     }
+
+    /// Like [`Participant::pin_snapshot`], with a guard that may move between threads.
+    #[inline]
+    pub fn pin_snapshot_exclusively(&mut self) -> (ExclusiveGuard<'_>, Epoch) {
+        let (guard, epoch) = self.pin_snapshot();
+        (ExclusiveGuard { guard }, epoch)
+    }
 }
 
 impl<'p> Guard<'p> {
@@ -107,7 +114,7 @@ pub struct ExclusiveGuard<'p> {
     guard: Guard<'p>,
 }
 
-// SAFETY: `Participant::pin_exclusively` borrows the participant mutably for 'p, so all references to it are derived from this value, and
+// SAFETY: `Participant::pin_exclusively` and `pin_snapshot_exclusively` borrow the participant mutably for 'p, so all references to it are derived from this value, and
 // those that it gives end before it can be moved: `Deref` and `Guard::participant` tie them to a borrow of it, as
 // must every method of `Guard`
 // that gives one. `Guard::epochs` does not, and gives the epochs alone, which are Sync. The participant itself is Send.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, AbortReason, Direction, KeyBounds, Read, RowRef, Store as _};
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::{Lookup, NodeStamp, ScanVisitor};
 
 use crate::cold::{ColdRecord, Newest};
@@ -23,7 +23,7 @@ use crate::version::Version;
 /// A read-only transaction on the newest [safe snapshot](crate). It aborts only when it has grown older than the limit.
 pub struct Snapshot<'s, I: Isolation = Serializable> {
     shared: &'s ErmiaShared,
-    guard: Guard<'s>,
+    guard: ExclusiveGuard<'s>,
     context: &'s mut Context<I>,
     entry: &'s Entry,
     begin: Stamp,
@@ -34,17 +34,17 @@ pub struct Snapshot<'s, I: Isolation = Serializable> {
 impl<'s, I: Isolation> Snapshot<'s, I> {
     pub(crate) fn open(
         shared: &'s ErmiaShared,
-        participant: &'s Participant,
+        participant: &'s mut Participant,
         context: &'s mut Context<I>,
         slot: u16,
     ) -> Self {
         let entry = shared.table.entry(slot);
         let mut begun_at = 0;
-        let current = |_: &Guard<'_>| {
+        let current = |_: &ExclusiveGuard<'_>| {
             begun_at = shared.epochs.snapshots();
             shared.snapshot.current(&shared.epochs, &shared.clock)
         };
-        let (guard, begin) = shared.horizon.enter(entry, || participant.pin(), current);
+        let (guard, begin) = shared.horizon.enter(entry, || participant.pin_exclusively(), current);
         context.number = context.number.next();
         Snapshot { shared, guard, context, entry, begin, begun_at }
     }
@@ -204,7 +204,7 @@ impl<'s, I: Isolation> Snapshot<'s, I> {
         self.check(store)?;
         // A guard beside that of the snapshot, which is used meanwhile.
         let participant = std::ptr::from_ref(self.guard.participant());
-        // SAFETY: the participant outlives the snapshot, which borrows it.
+        // SAFETY: the participant outlives the snapshot, which borrows it; the guard ends before the snapshot can move to another thread.
         let guard = unsafe { &*participant }.pin();
         let mut scan =
             SnapshotScan { snapshot: &mut *self, store, decode, each, hold, failed: None, stopped_at: None };

@@ -65,7 +65,7 @@ unsafe impl<V: Variant> Session for Worker<V> {
         let _engine = region::enter(Region::Engine);
         let (engine, state) = self.parts();
         state.collect(&engine.shared);
-        Snapshot::begin(&engine.shared, &state.participant, &mut state.context)
+        Snapshot::begin(&engine.shared, &mut state.participant, &mut state.context)
     }
 
     fn protect_next(&mut self) -> bool {

@@ -220,7 +220,15 @@ pub fn a_snapshot_says_the_epochs_of_what_it_shows<E: Engine>() {
         assert_eq!(snapshot.read(found, |row| row.epoch()).unwrap(), epoch, "of {key}");
     }
     assert_eq!(epochs_of::<E>(&mut snapshot, &store), shown);
-    drop(snapshot);
+    // It goes from thread to thread.
+    std::thread::scope(|scope| {
+        let elsewhere = scope.spawn(|| {
+            let mut snapshot = snapshot;
+            assert_eq!(epochs_of::<E>(&mut snapshot, &store), shown);
+            snapshot
+        });
+        assert_eq!(epochs_of::<E>(&mut elsewhere.join().unwrap(), &store), shown);
+    });
     let present = [(b'a', third), (b'b', fourth), (b'd', fourth)];
     assert_eq!(started.epochs(), present);
     started.engine.take_snapshot(Instant::now());

@@ -67,6 +67,7 @@ fn run<E: Engine>(shared: &DatabaseShared<E>, control: &CollectorControl) {
     let mut pause = LOOK_INTERVAL;
     let mut trims = TrimSchedule { not_before: Instant::now(), interval: TRIM_INTERVAL_MIN, lent_at: None };
     while !control.sleep(pause) {
+        shared.held_snapshots.end_older(shared.options.snapshot_age_limit);
         let (asked, tick) = (control.asked(), shared.engine.epochs().last_tick());
         let Collected { remains, has_missed } = collect_for_a_slice(shared, control, asked.is_some());
         if let Some(asked) = asked {

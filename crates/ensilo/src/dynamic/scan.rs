@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
+use ensilo_engine::{Direction, Engine, ReadOf, RowRef, SnapshotOf, Store};
 use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 
 use super::{DynamicTable, decode_columns};
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::queue;
 use crate::row_words::{RowWords, key_of_bytes, whole};
-use crate::table::{Bounds, ByIndex, Cursor, ReadAhead, ScanFlow, ScanRange};
+use crate::table::{Bounds, ByIndex, Cursor, OwnedScan, ReadAhead, ReadOwned, ScanFlow, ScanRange};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 
 /// A scan of a [`DynamicTable`], to be narrowed and then run in a transaction. As to isolation it is like
@@ -272,6 +272,22 @@ impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
                 let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
                 ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)
             }
+        }
+    }
+
+    fn into_owned(self) -> OwnedScan<impl ReadOwned<E, Self::Row>> {
+        let DynamicScan { table, index, range, within, columns } = self;
+        let table = table.clone();
+        OwnedScan {
+            table: table.core.store.id(),
+            range,
+            read: move |inner: &mut Inner<'_, SnapshotOf<'static, E>>,
+                        range,
+                        len,
+                        each: &mut dyn FnMut(KeyBuf, Self::Row)| {
+                let (index, within, columns) = (index.clone(), within.clone(), columns.clone());
+                DynamicScan { table: &table, index, range, within, columns }.read_ahead(inner, len, each)
+            },
         }
     }
 }

@@ -132,6 +132,12 @@ impl ScanRange {
         ScanRange { limit: len.min(self.limit), ..self.clone() }
     }
 
+    /// Goes on behind the row with this key, the last of so many that were given.
+    pub(crate) fn pass(&mut self, key: KeyBuf, rows: usize) {
+        self.bounds.continue_after(key, self.direction == Direction::Reverse);
+        self.limit -= rows;
+    }
+
     /// Turns the direction.
     pub(crate) fn turn(&mut self) {
         self.direction = match self.direction {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 
-use ensilo_engine::{Direction, Engine};
+use ensilo_engine::Engine;
 use ensilo_row::KeyBuf;
 
 use self::sealed::ReadAhead;
@@ -159,9 +159,7 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
 
     /// Goes on behind this row.
     fn pass(&mut self, key: KeyBuf) {
-        let range = self.scan.range();
-        range.bounds.continue_after(key, range.direction == Direction::Reverse);
-        range.limit -= 1;
+        self.scan.range().pass(key, 1);
     }
 }
 
@@ -207,14 +205,14 @@ impl<Tx, S: ReadAhead<E> + fmt::Debug, E: Engine> fmt::Debug for Rows<'_, '_, Tx
 }
 
 pub(crate) mod sealed {
-    use ensilo_engine::{Engine, ReadOf};
+    use ensilo_engine::{Engine, ReadOf, SnapshotOf, TableId};
     use ensilo_row::KeyBuf;
 
     use crate::Result;
     use crate::table::ScanRange;
     use crate::transaction::Inner;
 
-    /// A scan that a cursor can be made of.
+    /// A scan that a cursor or a stream can be made of.
     #[allow(private_interfaces, private_bounds, reason = "sealed: callers cannot name this trait")]
     pub trait ReadAhead<E: Engine> {
         /// What it gives for each row.
@@ -229,5 +227,41 @@ pub(crate) mod sealed {
             len: usize,
             each: impl FnMut(KeyBuf, Self::Row),
         ) -> Result<()>;
+
+        /// Returns the scan with handles of its own, to be run by pieces in a snapshot.
+        fn into_owned(self) -> OwnedScan<impl ReadOwned<E, Self::Row>>;
+    }
+
+    /// What a scan reads, and how: a function with handles of its own.
+    #[allow(private_interfaces, reason = "sealed: callers cannot name it")]
+    #[derive(Debug)]
+    pub struct OwnedScan<F> {
+        /// The table whose rows it gives.
+        pub(crate) table: TableId,
+        pub(crate) range: ScanRange,
+        pub(crate) read: F,
+    }
+
+    /// Does in a snapshot what [`ReadAhead::read_ahead`] does, for the scan of this range.
+    #[allow(private_bounds, reason = "sealed: callers cannot name this trait")]
+    pub trait ReadOwned<E: Engine, R>:
+        Fn(&mut Inner<'_, SnapshotOf<'static, E>>, ScanRange, usize, &mut dyn FnMut(KeyBuf, R)) -> Result<()>
+        + Send
+        + Sync
+        + 'static
+    {
+    }
+
+    impl<E: Engine, R, F> ReadOwned<E, R> for F where
+        F: Fn(
+                &mut Inner<'_, SnapshotOf<'static, E>>,
+                ScanRange,
+                usize,
+                &mut dyn FnMut(KeyBuf, R),
+            ) -> Result<()>
+            + Send
+            + Sync
+            + 'static
+    {
     }
 }

@@ -5,11 +5,13 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, ReadOf};
+use ensilo_engine::{Direction, Engine, ReadOf, SnapshotOf, Store};
 use ensilo_row::{AsKey, AsKeyRange, Columns, Key, KeyBuf, KeyPrefix, Row};
 
 use super::by_index::ByIndex;
-use super::{Bounds, Cursor, Found, Index, ReadAhead, Rows, ScanFlow, ScanRange, key_and_columns};
+use super::{
+    Bounds, Cursor, Found, Index, OwnedScan, ReadAhead, ReadOwned, Rows, ScanFlow, ScanRange, key_and_columns,
+};
 use crate::row_words::{RowWords, primary_key_of};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::unknown_value::{Decoded, KnownRows, or_key};
@@ -350,6 +352,21 @@ impl<T: Row, K: Key, C: Columns<T>, E: Engine> ReadAhead<E> for IndexScan<'_, T,
             },
         )?;
         rows.end(table)
+    }
+
+    fn into_owned(self) -> OwnedScan<impl ReadOwned<E, (T::Key, C)>> {
+        let index = self.index.clone();
+        OwnedScan {
+            table: index.table.core.store.id(),
+            range: self.range,
+            read: move |inner: &mut Inner<'_, SnapshotOf<'static, E>>,
+                        range,
+                        len,
+                        each: &mut dyn FnMut(KeyBuf, (T::Key, C))| {
+                IndexScan::<T, K, C, E> { index: &index, range, columns: PhantomData }
+                    .read_ahead(inner, len, each)
+            },
+        }
     }
 }
 

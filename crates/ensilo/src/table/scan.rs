@@ -5,10 +5,12 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use crate::Silo;
-use ensilo_engine::{Direction, Engine, ReadOf, RowRef};
+use ensilo_engine::{Direction, Engine, ReadOf, RowRef, SnapshotOf, Store};
 use ensilo_row::{AsKeyRange, Columns, KeyBuf, KeyPrefix, Row};
 
-use super::{Bounds, Cursor, Found, ReadAhead, Rows, ScanFlow, ScanRange, Table, key_and_columns};
+use super::{
+    Bounds, Cursor, Found, OwnedScan, ReadAhead, ReadOwned, Rows, ScanFlow, ScanRange, Table, key_and_columns,
+};
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::unknown_value::{Decoded, KnownRows, or_key};
@@ -402,6 +404,20 @@ impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
             })
         })?;
         rows.end(core)
+    }
+
+    fn into_owned(self) -> OwnedScan<impl ReadOwned<E, (T::Key, C)>> {
+        let table = self.table.clone();
+        OwnedScan {
+            table: table.core.store.id(),
+            range: self.range,
+            read: move |inner: &mut Inner<'_, SnapshotOf<'static, E>>,
+                        range,
+                        len,
+                        each: &mut dyn FnMut(KeyBuf, (T::Key, C))| {
+                Scan::<T, C, E> { table: &table, range, columns: PhantomData }.read_ahead(inner, len, each)
+            },
+        }
     }
 }
 

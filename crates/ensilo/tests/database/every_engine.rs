@@ -20,6 +20,7 @@ mod sessions;
 mod slow_requests;
 pub(super) mod snapshots;
 mod statements;
+mod streams;
 mod submit;
 mod transfers;
 mod truncate;

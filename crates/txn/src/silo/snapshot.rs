@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 
 use ensilo_engine::history::recorded_range;
 use ensilo_engine::{Abort, AbortReason, Direction, Fault, KeyBounds, Read, RowRef, Tid};
-use ensilo_epoch::{Epoch, Guard, Participant};
+use ensilo_epoch::{Epoch, ExclusiveGuard, Participant};
 use ensilo_index::{Lookup, NodeStamp};
 use ensilo_sync::Backoff;
 
@@ -35,8 +35,7 @@ use crate::tid::TidWord;
 /// than the limit.
 pub struct Snapshot<'w, V: Variant> {
     shared: &'w SiloShared,
-    participant: &'w Participant,
-    guard: Guard<'w>,
+    guard: ExclusiveGuard<'w>,
     context: &'w mut Context,
     epoch: Epoch,
     /// How many snapshot epochs there had been.
@@ -50,23 +49,14 @@ impl<'w, V: Variant> Snapshot<'w, V> {
     #[inline]
     pub(crate) fn begin(
         shared: &'w SiloShared,
-        participant: &'w Participant,
+        participant: &'w mut Participant,
         context: &'w mut Context,
     ) -> Self {
         assert!(V::SNAPSHOTS, "this variant keeps no versions for snapshots");
-        let (guard, epoch) = participant.pin_snapshot();
+        let (guard, epoch) = participant.pin_snapshot_exclusively();
         let begun_at = guard.epochs().snapshots();
         context.number = context.number.next();
-        Snapshot {
-            shared,
-            participant,
-            guard,
-            context,
-            epoch,
-            begun_at,
-            latest_seen: Epoch::new(0),
-            variant: PhantomData,
-        }
+        Snapshot { shared, guard, context, epoch, begun_at, latest_seen: Epoch::new(0), variant: PhantomData }
     }
 
     /// Returns the snapshot epoch: the snapshot shows the database before the first commit of it.

@@ -37,8 +37,12 @@ where
     E: FnMut(RecordHandle, R) -> ControlFlow<()>,
 {
     pub(super) fn run(&mut self, bounds: KeyBounds<'_>, direction: Direction) {
-        let (store, participant) = (self.store, self.snapshot.participant);
-        store.scan(bounds, direction, &participant.pin(), self);
+        // A guard beside that of the snapshot, which is used meanwhile.
+        let participant = std::ptr::from_ref(self.snapshot.guard.participant());
+        // SAFETY: the participant outlives the snapshot, which borrows it; the guard ends before the snapshot can move to another thread.
+        let guard = unsafe { &*participant }.pin();
+        self.store.scan(bounds, direction, &guard, self);
+        drop(guard);
         // What lies behind the last key of the first tree.
         while self.failed.is_none() && !self.is_over {
             let Some((key, value)) = self.deleted.next.pop_front() else { break };
