@@ -12,6 +12,7 @@
 
 mod change;
 mod position;
+mod stream;
 mod wake;
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,7 +20,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{Engine, Store};
@@ -32,6 +33,7 @@ use ensilo_log::{
 pub use self::change::{Change, ChangeBatch, RowChange};
 use self::position::Missed;
 pub use self::position::{ChangePosition, MissedChanges};
+pub use self::stream::ChangeStream;
 use self::wake::Wake;
 use crate::Silo;
 use crate::catalog::table_core::TableCore;
@@ -246,6 +248,23 @@ impl<E: Engine> Changes<E> {
         self.wake.end().map_or(Ok(()), |end| Err(Error::from_log(end)))
     }
 
+    /// Becomes ready once more is stored than was read, which is all up to `read_to`, if anything.
+    ///
+    /// # Errors
+    /// Why nothing more will be stored.
+    fn poll_stored(&self, read_to: Option<Epoch>, waker: &Waker) -> Poll<Result<()>> {
+        let durable = Source::of(&self.shared)?.durable;
+        // First: behind a failure nothing becomes durable any more.
+        let failure = self.failure(durable);
+        let stored_to = durable.log.durable_epoch();
+        let Some(read_to) = read_to.filter(|read_to| *read_to >= stored_to) else {
+            return Poll::Ready(Ok(()));
+        };
+        failure?;
+        self.wake.ask(&durable.log, read_to, Some(waker.clone()));
+        Poll::Pending
+    }
+
     fn next_up_to(&mut self, durable_epoch: Epoch) -> Result<Option<ChangeBatch>> {
         loop {
             self.open_reader()?;
@@ -344,25 +363,13 @@ impl<E: Engine> Future for Changes<E> {
     type Output = Result<ChangeBatch>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let changes = &mut *self;
-        let shared = Arc::clone(&changes.shared);
-        let durable = match Source::of(&shared) {
-            Ok(source) => source.durable,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        // First: behind a failure nothing becomes durable any more.
-        let failure = changes.failure(durable);
-        let seen = durable.log.durable_epoch();
-        match changes.next_up_to(seen) {
-            Ok(None) => {}
-            Ok(Some(batch)) => return Poll::Ready(Ok(batch)),
-            Err(error) => return Poll::Ready(Err(error)),
+        loop {
+            let stored_to = Source::of(&self.shared)?.durable.log.durable_epoch();
+            if let Some(batch) = self.next_up_to(stored_to)? {
+                return Poll::Ready(Ok(batch));
+            }
+            ready!(self.poll_stored(Some(stored_to), context.waker()))?;
         }
-        if let Err(error) = failure {
-            return Poll::Ready(Err(error));
-        }
-        changes.wake.ask(&durable.log, seen, Some(context.waker().clone()));
-        Poll::Pending
     }
 }
 

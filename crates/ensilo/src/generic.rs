@@ -21,7 +21,7 @@
 //!
 //! [`Silo`]: crate::Silo
 
-pub use crate::changes::{Changes, ChangesRequest};
+pub use crate::changes::{ChangeStream, Changes, ChangesRequest};
 pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::expiry::Expiry;

@@ -20,6 +20,11 @@ pub type Database = generic::Database<Silo>;
 /// Methods: [`generic::Changes`].
 pub type Changes = generic::Changes<Silo>;
 
+/// The changes of a database for async code: a stream of batches.
+///
+/// Methods: [`generic::ChangeStream`].
+pub type ChangeStream = generic::ChangeStream<Silo>;
+
 /// What is asked of a change feed.
 ///
 /// Methods: [`generic::ChangesRequest`].

@@ -1,6 +1,9 @@
 //! The change feed, over every engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "changes/streams.rs"]
+mod streams;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +14,8 @@ use std::time::Duration;
 use ensilo::generic::{Changes, Database, Table};
 use ensilo::{ChangeBatch, ChangePosition, Engine, Error, Options, Row, RowChange, SchemaChange, Value};
 use ensilo_test_disk::SimulatedDisk;
+
+use streams::*;
 
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(table = "account", index(name = "by_balance", columns(balance)))]
@@ -706,5 +711,8 @@ over_every_engine! {
     a_copy_follows_truncations_that_others_make,
     rows_are_given_as_long_as_it_is_not_stored_that_their_table_is_truncated,
     who_has_read_everything_goes_on_behind_files_that_have_gone,
-    a_position_of_an_opening_that_stored_nothing_is_good_behind_its_crash
+    a_position_of_an_opening_that_stored_nothing_is_good_behind_its_crash,
+    a_stream_gives_what_others_commit_and_keeps_no_thread,
+    a_stream_reads_one_batch_when_it_is_asked_and_says_where_it_is,
+    errors_end_a_stream_of_changes
 }
