@@ -11,8 +11,13 @@
 //! order; over ERMIA's engine not always, as for backups and after crashes. Within an epoch changes come by TID.
 
 mod change;
+mod coalesced;
+mod news;
+pub(crate) mod notifier;
+mod on_change;
 mod position;
 mod stream;
+pub(crate) mod subscription;
 mod wake;
 
 use std::collections::{BTreeSet, HashMap};
@@ -34,6 +39,7 @@ pub use self::change::{Change, ChangeBatch, RowChange};
 use self::position::Missed;
 pub use self::position::{ChangePosition, MissedChanges};
 pub use self::stream::ChangeStream;
+pub use self::subscription::Subscription;
 use self::wake::Wake;
 use crate::Silo;
 use crate::catalog::table_core::TableCore;
@@ -115,24 +121,12 @@ impl<E: Engine> ChangesRequest<'_, E> {
     /// [`Error::ChangesMissed`] when the changes behind it are not there any more, or the position is of another history;
     /// [`Error::UnknownTable`]; as [`Database::change_position`].
     pub fn after(self, position: ChangePosition) -> Result<Changes<E>> {
-        let shared = &self.database.shared;
-        let source = Source::of(shared)?;
-        // Read first: a position that is later was never given out.
-        let stored_to = LogPlace::after(source.durable.log.durable_epoch());
-        if position.place > stored_to {
-            return Err(source.missed(Missed::OtherHistory));
-        }
-        let ids = self.tables.as_ref().map(|names| {
+        let tables = self.tables.map(|names| -> Result<_> {
             let id = |name: &String| Ok(self.database.table_core(name)?.store.id().0);
-            names.iter().map(id).chain([Ok(NOTES_TABLE)]).collect::<Result<BTreeSet<_>>>()
+            let ids = names.iter().map(id).chain([Ok(NOTES_TABLE)]).collect::<Result<BTreeSet<_>>>()?;
+            Ok((names, ids))
         });
-        let options = ChangeReaderOptions { tables: ids.transpose()?, bytes_max: self.memory_bytes };
-        let reader = source.open(position, options.clone())?;
-        // What is given from here on was seen in this opening.
-        let ((history, _), shared) = (source.history()?, Arc::clone(shared));
-        let is_within_epoch = position.place != LogPlace::before(position.place.epoch());
-        let (names, known, wake, reader_begins) = (self.tables, HashMap::new(), Arc::default(), None);
-        Ok(Changes { shared, reader, options, reader_begins, history, names, known, is_within_epoch, wake })
+        Changes::begin(&self.database.shared, position, tables.transpose()?, self.memory_bytes)
     }
 
     /// Begins behind everything that is stored now.
@@ -187,6 +181,38 @@ pub struct Changes<E: Engine = Silo> {
 }
 
 impl<E: Engine> Changes<E> {
+    /// Begins behind a position, with the tables of these names and ids, unless it is all.
+    fn begin(
+        shared: &Arc<DatabaseShared<E>>,
+        position: ChangePosition,
+        tables: Option<(Vec<String>, BTreeSet<u32>)>,
+        memory_bytes: usize,
+    ) -> Result<Self> {
+        let source = Source::of(shared)?;
+        // Read first: a position that is later was never given out.
+        let stored_to = LogPlace::after(source.durable.log.durable_epoch());
+        if position.place > stored_to {
+            return Err(source.missed(Missed::OtherHistory));
+        }
+        let (names, ids) = tables.unzip();
+        let options = ChangeReaderOptions { tables: ids, bytes_max: memory_bytes };
+        let reader = source.open(position, options.clone())?;
+        // What is given from here on was seen in this opening.
+        let ((history, _), shared) = (source.history()?, Arc::clone(shared));
+        let is_within_epoch = position.place != LogPlace::before(position.place.epoch());
+        let (known, wake, reader_begins) = (HashMap::new(), Arc::default(), None);
+        Ok(Changes { shared, reader, options, reader_begins, history, names, known, is_within_epoch, wake })
+    }
+
+    /// Follows the tables of these names and ids from here on, and no others.
+    fn follow(&mut self, names: Vec<String>, ids: BTreeSet<u32>) {
+        self.names = Some(names);
+        if self.options.tables.as_ref() != Some(&ids) {
+            self.reader_begins = Some(self.place());
+            self.options.tables = Some(ids);
+        }
+    }
+
     /// Returns the position behind what was given. It also goes on where nothing of the tables has changed: a consumer that stores
     /// it now and then does not fall behind what is kept.
     #[must_use]

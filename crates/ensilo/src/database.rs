@@ -378,7 +378,7 @@ impl<E: Engine> Database<E> {
     }
 
     /// Closes the database for all handles: every request from now on ends with [`Error::Closed`]. The call
-    /// waits for jobs under way, and until everything that was committed is stored. Jobs that have not begun
+    /// waits for jobs and callbacks under way, and until everything that was committed is stored. Jobs that have not begun
     /// are dropped, and their handles get [`Error::Closed`].
     ///
     /// A second call returns the same result. While the first one is under way, the second waits for it,
@@ -389,9 +389,9 @@ impl<E: Engine> Database<E> {
     /// that database waits for one of this database, directly or through others, or closes this one. It then
     /// ends like a request of another thread.
     ///
-    /// In a hook of [`Options::on_event`], and in a waker that a ticket or a job's handle was polled with,
+    /// In a hook of [`Options::on_event`], in a closure of [`Database::on_change`], and in a waker that a ticket or a job's handle was polled with,
     /// the call does not wait: closing may itself wait for the hook or the waker. A thread of the closed
-    /// database goes on with the work. This holds for the hooks and wakers of every database, and also when
+    /// database goes on with the work. This holds for the hooks, closures and wakers of every database, and also when
     /// the last handle is dropped there.
     ///
     /// Requests under way on other threads are not waited for. Such a request ends as usual, and what it

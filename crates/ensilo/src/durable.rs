@@ -107,6 +107,11 @@ impl Durable {
         [stored, noted, last, released].into_iter().flatten().collect()
     }
 
+    /// Notes that a callback of changes of this table has panicked.
+    pub(crate) fn note_callback_panic(&self, table: &str, panic: String) {
+        self.checkpointer.condition.note(Event::CallbackPanicked { table: table.to_owned(), panic });
+    }
+
     /// Checks that the log has not failed.
     pub(crate) fn failure(&self) -> Result<()> {
         self.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))

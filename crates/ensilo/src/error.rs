@@ -152,8 +152,8 @@ pub enum Error {
     ///   hand, or a [`Session`](crate::Session).
     /// - A transaction or request in a session that has one open: commit it or roll it back first, or use
     ///   another session.
-    /// - A change of tables or indexes by the thread that ran the last statement of an open transaction of a
-    ///   session: end that transaction, or make the change on a thread that serves no sessions.
+    /// - A change of tables or indexes, or [`Database::on_change`](crate::Database::on_change), by the thread that ran the last statement of
+    ///   an open transaction of a session: end that transaction, or make the call on a thread that serves no sessions.
     /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to
     ///   the disk: pass it on to another thread, or ask for
     ///   [`Durability::Visible`](crate::Durability::Visible).

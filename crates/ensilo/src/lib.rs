@@ -301,7 +301,7 @@ pub mod disk {
 }
 
 pub use catalog::index_core::IndexState;
-pub use changes::{Change, ChangeBatch, ChangePosition, MissedChanges, RowChange};
+pub use changes::{Change, ChangeBatch, ChangePosition, MissedChanges, RowChange, Subscription};
 pub use durability::{Durability, Ticket};
 pub use durable::{
     Backup, Checkpoint, CheckpointStatistics, Degraded, DegradedReason, DurabilityStatistics, Event,

@@ -455,7 +455,8 @@ impl Options {
     }
 
     /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full disk, a log that failed, rows that have expired
-    /// and cannot be removed; and again when what was wrong with the files is over. [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the same state.
+    /// and cannot be removed, a callback that has panicked. The hook is called again when what was wrong with the files is over, of which
+    /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the state.
     ///
     /// The hook runs on a thread of the database, which holds no lock. Checkpoints, or the removal of rows that have expired, wait for it; requests do
     /// not.

@@ -16,6 +16,8 @@ use crate::catalog::Catalog;
 use crate::catalog::dropped::DroppedName;
 use crate::catalog::refused_opening;
 use crate::catalog::table_core::TableCore;
+use crate::changes::notifier::Notifier;
+use crate::changes::subscription::is_in_callback;
 use crate::closing::{Closer, Closing, FirstPanic};
 use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
@@ -65,6 +67,7 @@ pub(crate) struct DatabaseShared<E: Engine> {
     pub(crate) loading: Loading,
     pub(crate) expiries: Expiries,
     pub(crate) held_snapshots: HeldSnapshots<E>,
+    pub(crate) notifier: Notifier<E>,
     #[cfg(feature = "live-statistics")]
     pub(crate) statistics_server: StatisticsServer,
 }
@@ -117,6 +120,7 @@ impl<E: Engine> DatabaseShared<E> {
             loading: Loading::default(),
             expiries: Expiries::default(),
             held_snapshots: HeldSnapshots::new(),
+            notifier: Notifier::new(),
             #[cfg(feature = "live-statistics")]
             statistics_server: StatisticsServer::default(),
         })
@@ -233,13 +237,13 @@ impl<E: Engine> DatabaseShared<E> {
     }
 
     /// Closes the database; by its collector's thread, and without waiting for it, where the calling thread
-    /// runs a hook or a waker: closing may wait for that thread, or for one that waits for it.
+    /// runs a hook, a callback or a waker: closing may wait for that thread, or for one that waits for it.
     ///
     /// # Errors
     /// As [`DatabaseShared::close`].
     pub(crate) fn close_from_anywhere(&self) -> Result<()> {
         let is_own = self.durable().is_some_and(Durable::is_own_thread);
-        if !is_own && !is_in_foreign_code() {
+        if !is_own && !is_in_foreign_code() && !is_in_callback() {
             return self.close();
         }
         self.refuse_requests();
@@ -285,6 +289,9 @@ impl<E: Engine> DatabaseShared<E> {
         }
         #[cfg(feature = "live-statistics")]
         panics.catch(|| self.statistics_server.stop());
+        // Callbacks make requests and jobs, which may commit as long as they do.
+        let may_wait = self.pool.get().is_none_or(|pool| pool.begin_wait().is_ok());
+        panics.catch(|| self.notifier.stop(may_wait));
         panics.catch(|| self.give_back_numbers());
         // Requests and jobs may wait for it.
         self.loading.stop(&mut panics);

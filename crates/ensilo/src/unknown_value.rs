@@ -4,8 +4,9 @@
 //! its schema ends the program ([`whole`](crate::row_words::whole)).
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use ensilo_row::Malformed;
+use ensilo_row::{Malformed, Schema};
 
 use crate::catalog::table_core::TableCore;
 use crate::error::{KeyShape, UnknownValue};
@@ -30,11 +31,15 @@ impl<S> TableCore<S> {
         decoded.map_err(|Malformed| self.unknown_value(key))
     }
 
-    #[cold]
     pub(crate) fn unknown_value(&self, key: &[u8]) -> Error {
-        let keys = KeyShape::new(&self.schema, None);
-        Error::UnknownValue(UnknownValue::new(self.name.clone(), keys, key))
+        unknown_value(&self.name, &self.schema, key)
     }
+}
+
+/// Makes the error of the row with this primary key.
+#[cold]
+pub(crate) fn unknown_value(table: &Arc<str>, schema: &Arc<Schema>, key: &[u8]) -> Error {
+    Error::UnknownValue(UnknownValue::new(Arc::clone(table), KeyShape::new(schema, None), key))
 }
 
 /// Passes decoded rows on, up to the first one that has an unknown value.

@@ -3,6 +3,8 @@
 
 #[path = "changes/streams.rs"]
 mod streams;
+#[path = "changes/subscriptions.rs"]
+mod subscriptions;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,6 +18,7 @@ use ensilo::{ChangeBatch, ChangePosition, Engine, Error, Options, Row, RowChange
 use ensilo_test_disk::SimulatedDisk;
 
 use streams::*;
+use subscriptions::*;
 
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(table = "account", index(name = "by_balance", columns(balance)))]
@@ -714,5 +717,14 @@ over_every_engine! {
     a_position_of_an_opening_that_stored_nothing_is_good_behind_its_crash,
     a_stream_gives_what_others_commit_and_keeps_no_thread,
     a_stream_reads_one_batch_when_it_is_asked_and_says_where_it_is,
-    errors_end_a_stream_of_changes
+    errors_end_a_stream_of_changes,
+    a_closure_is_called_with_the_changes_of_its_range,
+    changes_that_wait_for_a_slow_closure_are_told_as_one_for_each_row,
+    a_closure_may_use_the_database_and_other_subscriptions,
+    no_call_begins_once_a_subscription_is_dropped,
+    a_panic_ends_one_call_and_is_told,
+    what_is_no_range_of_a_kept_table_is_refused,
+    a_closure_is_told_what_becomes_of_its_table,
+    a_closure_that_is_too_slow_is_told_that_it_has_missed_changes,
+    a_database_may_be_closed_by_a_closure_and_beside_one
 }

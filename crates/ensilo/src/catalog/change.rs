@@ -111,6 +111,7 @@ impl<E: Engine> DatabaseShared<E> {
         self.forget_numbers_of_table(table.store.id().0);
         table.load.give_up();
         self.catalog.queues.end_table(&table.queue);
+        self.notifier.note();
         E::reached(Failpoint::TableForgotten);
         table.indexes.snapshot().iter().for_each(|index| index.mark_dropped());
         self.drop_stores(&table);

@@ -83,6 +83,12 @@ impl<S: Store> TableCore<S> {
         self.accepts.load(Ordering::Relaxed) == database
     }
 
+    /// # Errors
+    /// [`Error::UnknownTable`] when it was dropped or belongs to another database than this one; [`Error::TableChanged`].
+    pub(crate) fn check_is_of(&self, database: u64) -> Result<()> {
+        if self.accepts(database) { Ok(()) } else { Err(self.unknown()) }
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.accepts.load(Ordering::Relaxed) == DROPPED
     }

@@ -12,6 +12,7 @@ use crate::catalog::table_core::TableCore;
 use crate::error::Name;
 use crate::generic::Table;
 use crate::row_words::whole;
+use crate::unknown_value::unknown_value;
 use crate::{Error, Result};
 
 /// Changes of one epoch, in the order of their transactions' TIDs.
@@ -68,7 +69,7 @@ impl<'b> IntoIterator for &'b ChangeBatch {
 ///
 /// An insertion and an update look the same: a consumer stores the row under its key. A row that was inserted and deleted by one
 /// transaction may be there as a deletion of a row that never was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Change {
     table: Arc<str>,
     store: u32,
@@ -79,7 +80,7 @@ pub struct Change {
 }
 
 /// What was made of a row, or of all rows of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Made {
     Stored(RowBuf),
     Deleted,
@@ -199,16 +200,56 @@ impl Change {
         if !Arc::ptr_eq(&core.schema, &self.schema) {
             return Err(Error::TableChanged(Name::new(&*self.table)));
         }
+        self.decode::<T, T>().map(Some)
+    }
+
+    /// Returns the change as one of columns of a row of `T`, which has the columns of the schema.
+    ///
+    /// # Errors
+    /// [`Error::UnknownValue`].
+    pub(super) fn decode<T: Row, C: Columns<T>>(&self) -> Result<RowChange<T::Key, C>> {
         let key = || whole(T::Key::decode(&self.key));
         let row = match &self.made {
-            Made::Emptied => return Ok(Some(RowChange::Emptied)),
-            Made::Deleted => return Ok(Some(RowChange::Deleted(key()))),
+            Made::Emptied => return Ok(RowChange::Emptied),
+            Made::Deleted => return Ok(RowChange::Deleted(key())),
             Made::Stored(row) => row,
         };
         let key = key();
-        match <T as Columns<T>>::decode(&key, row) {
-            Ok(row) => Ok(Some(RowChange::Stored(key, row))),
-            Err(_) => Err(core.unknown_value(&self.key)),
+        match C::decode(&key, row) {
+            Ok(row) => Ok(RowChange::Stored(key, row)),
+            Err(_) => Err(unknown_value(&self.table, &self.schema, &self.key)),
         }
+    }
+
+    /// Returns the schema of the table, if it has the columns of this one.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`].
+    pub(super) fn check_columns(&self, wanted: &Schema) -> Result<Arc<Schema>> {
+        let (columns, key) = (self.schema.columns(), self.schema.primary_key());
+        if columns == wanted.columns() && key == wanted.primary_key() {
+            return Ok(Arc::clone(&self.schema));
+        }
+        Err(Error::TableChanged(Name::new(&*self.table)))
+    }
+
+    /// Returns whether this is the schema of the table.
+    pub(super) fn has_schema(&self, schema: &Arc<Schema>) -> bool {
+        Arc::ptr_eq(&self.schema, schema)
+    }
+
+    /// Returns the id of the table.
+    pub(super) fn store(&self) -> u32 {
+        self.store
+    }
+
+    pub(super) fn encoded_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Returns the bytes of the key and the row.
+    pub(super) fn len_bytes(&self) -> usize {
+        let row = if let Made::Stored(row) = &self.made { row.len_bytes() } else { 0 };
+        self.key.len() + row
     }
 }

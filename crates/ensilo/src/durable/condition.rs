@@ -30,6 +30,13 @@ pub enum Event {
         /// returned.
         error: String,
     },
+    /// A closure that was given to [`Database::on_change`](crate::Database::on_change) has panicked. It is called with the next change all the same.
+    CallbackPanicked {
+        /// The table whose changes it is called with.
+        table: String,
+        /// The panic's message.
+        panic: String,
+    },
     /// The disk has no room for the next log file. The log goes on as long as there is room in the present
     /// one; a checkpoint is made to free log.
     DiskFull {
@@ -75,6 +82,9 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::CheckpointFailed { error } => f.write_str(error),
+            Event::CallbackPanicked { table, panic } => {
+                write!(f, "a callback of changes of table {table} has panicked: {panic}")
+            }
             Event::DiskFull { error } => write!(f, "the disk is full: {error}"),
             Event::OutOfHandles { error } => write!(f, "log files have to wait: {error}"),
             Event::EvictionFailed { error } => write!(f, "rows cannot leave memory: {error}"),
@@ -203,6 +213,11 @@ impl Condition {
             Err(Error::Closed | Error::LogFailed(_)) => {}
             Err(error) => lock(&self.state).note_failed_checkpoint(error.to_string()),
         }
+    }
+
+    /// Notes something that leaves nothing wrong.
+    pub(super) fn note(&self, event: Event) {
+        lock(&self.state).push(event);
     }
 
     /// Calls the hook with what has happened since the last call.

@@ -11,6 +11,7 @@ use ensilo_row::{KeyBuf, Malformed, RowError, Value};
 use super::{DynamicTable, decode_columns};
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
+use crate::catalog::table_core::TableCore;
 use crate::queue;
 use crate::row_words::{RowWords, key_of_bytes, whole};
 use crate::table::{Bounds, ByIndex, Cursor, OwnedScan, ReadAhead, ReadOwned, ScanFlow, ScanRange};
@@ -46,7 +47,7 @@ impl<E: Engine> DynamicTable<E> {
     }
 }
 
-impl<E: Engine> DynamicScan<'_, E> {
+impl<'h, E: Engine> DynamicScan<'h, E> {
     /// Scans in the order of this index. Bounds that are set after this call are values of the index's
     /// columns; earlier ones are dropped.
     ///
@@ -161,6 +162,11 @@ impl<E: Engine> DynamicScan<'_, E> {
                 queue::take_first_by_index(inner, (table, index), range, is_wanted, decode)
             }
         })
+    }
+
+    /// Returns the table, and what of it the scan goes through, if that is by the primary key and with all columns.
+    pub(crate) fn into_range(self) -> Option<(&'h Arc<TableCore<E::Store>>, ScanRange)> {
+        (self.index.is_none() && self.columns.is_none()).then_some((&self.table.core, self.range))
     }
 
     fn run_primary(

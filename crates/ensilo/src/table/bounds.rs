@@ -42,7 +42,12 @@ impl Bounds {
 
     /// Returns whether the key lies in the range.
     pub(crate) fn contains(&self, key: &KeyBuf) -> bool {
-        self.as_slices().is_some_and(|range| range.contains(key.as_bytes()))
+        self.contains_bytes(key.as_bytes())
+    }
+
+    /// Returns whether the key with these bytes lies in the range.
+    pub(crate) fn contains_bytes(&self, key: &[u8]) -> bool {
+        self.as_slices().is_some_and(|range| range.contains(key))
     }
 
     /// Returns the keys in `range`.
@@ -125,6 +130,12 @@ impl ScanRange {
     #[inline(always)]
     pub(crate) const fn new(bounds: Bounds) -> Self {
         ScanRange { bounds, direction: Direction::Forward, limit: usize::MAX }
+    }
+
+    /// Returns the keys, if it has neither a limit nor the other direction.
+    pub(crate) fn into_bounds(self) -> Option<Bounds> {
+        let is_plain = self.limit == usize::MAX && self.direction == Direction::Forward;
+        is_plain.then_some(self.bounds)
     }
 
     /// Returns the first `len` rows of it.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::Silo;
 use ensilo_engine::{Direction, Engine, ReadOf, RowRef, SnapshotOf, Store};
@@ -11,6 +12,7 @@ use ensilo_row::{AsKeyRange, Columns, KeyBuf, KeyPrefix, Row};
 use super::{
     Bounds, Cursor, Found, OwnedScan, ReadAhead, ReadOwned, Rows, ScanFlow, ScanRange, Table, key_and_columns,
 };
+use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::unknown_value::{Decoded, KnownRows, or_key};
@@ -339,6 +341,11 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
             self.range.run_rows(inner, core, |_, _| (), each)?;
             Ok(count)
         })
+    }
+
+    /// Returns the table, and what of it the scan goes through.
+    pub(crate) fn into_parts(self) -> (&'h Arc<TableCore<E::Store>>, ScanRange) {
+        (&self.table.core, self.range)
     }
 
     /// Calls `each` with every row.

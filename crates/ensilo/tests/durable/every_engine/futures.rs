@@ -1,11 +1,11 @@
 //! Tickets and handles as futures: what they leave behind.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
-use ensilo::{Durability, Error, generic};
+use ensilo::{Durability, Error, RowStream, generic};
 use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use super::{Engine, account, in_memory, with_accounts};
@@ -67,6 +67,33 @@ fn a_read_that_need_not_be_stored_does_not_wait_for_the_disk() {
     assert!(read.read(|tx| accounts.get(tx, 7)).unwrap().is_some());
     pause.end();
     assert!(db.request().durability(Durability::Stored).read(|tx| accounts.get(tx, 7)).unwrap().is_some());
+}
+
+/// Polls the stream until it gives a row.
+fn row_of<R>(rows: &mut RowStream<R>) -> R {
+    loop {
+        let polled = pin!(rows.next()).poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(row) = polled {
+            return row.unwrap().unwrap();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn rows_of_a_stream_come_when_they_are_stored() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = with_accounts(&disk, 0);
+    let pause = SyncPause::new();
+    disk.set_faults(Faults { sync_hangs: Some(Arc::clone(&pause)), ..Faults::default() });
+    let insert = db.request().durability(Durability::Visible);
+    insert.transact(|tx| accounts.insert(tx, &account(7))).unwrap();
+    let mut visible = db.job().durability(Durability::Visible).stream(accounts.scan());
+    assert_eq!(row_of(&mut visible), (7, account(7)));
+    let (mut stored, counter) = (db.stream(accounts.scan()), Arc::new(Counter));
+    assert!(wakers_left(&mut Box::pin(stored.next()), &counter) <= 1);
+    pause.end();
+    assert_eq!(row_of(&mut stored), (7, account(7)));
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! Changes that are on their way to callbacks: of each row the last one alone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Change;
+use super::subscription::Subscriber;
+
+/// What a change takes beside its key and its row, about.
+const CHANGE_BYTES: usize = 256;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct CoalescedChanges {
+    /// By their order.
+    changes: BTreeMap<u64, ReceivedChange>,
+    /// The places of the rows' changes in that order.
+    rows: HashMap<(u32, Vec<u8>), u64>,
+    added: u64,
+    bytes: usize,
+}
+
+/// A change, and who is called with it.
+pub(super) struct ReceivedChange {
+    pub(super) change: Change,
+    pub(super) subscribers: Vec<Arc<Subscriber>>,
+}
+
+impl CoalescedChanges {
+    /// Adds a change that comes after all others. It takes the place of an earlier one of the row, and one that empties its table of all
+    /// of that.
+    pub(super) fn add(&mut self, received: ReceivedChange) {
+        self.added += 1;
+        if received.change.empties_table() {
+            self.forget_table(received.change.table());
+        } else {
+            let row = (received.change.store(), received.change.encoded_key().to_vec());
+            if let Some(earlier) = self.rows.insert(row, self.added) {
+                self.forget(earlier);
+            }
+        }
+        self.bytes += bytes_of(&received.change);
+        self.changes.insert(self.added, received);
+    }
+
+    fn forget(&mut self, place: u64) {
+        if let Some(earlier) = self.changes.remove(&place) {
+            self.bytes -= bytes_of(&earlier.change);
+        }
+    }
+
+    fn forget_table(&mut self, table: &str) {
+        let is_of_table = |received: &ReceivedChange| received.change.table() == table;
+        let of_table: Vec<u64> = self
+            .changes
+            .iter()
+            .filter(|(_, received)| is_of_table(received))
+            .map(|(&place, _)| place)
+            .collect();
+        of_table.into_iter().for_each(|place| self.forget(place));
+        self.rows.retain(|_, place| self.changes.contains_key(place));
+    }
+
+    /// Returns about how many bytes of memory they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the changes in their order.
+    pub(super) fn into_changes(self) -> impl Iterator<Item = ReceivedChange> {
+        self.changes.into_values()
+    }
+}
+
+fn bytes_of(change: &Change) -> usize {
+    CHANGE_BYTES + change.len_bytes()
+}

@@ -1,0 +1,320 @@
+//! The subscribers of a database, and the thread that calls them.
+//!
+//! The thread reads the change feed on behalf of all subscribers, up to what is stored, and then calls each of them with the changes of its
+//! range. While it calls, more may be stored: that is read as a whole afterwards, of each row the last change. So what a slow callback has
+//! before it is bounded, and lies in the log.
+//!
+//! # Invariants
+//! - N1: the feed is read, and subscribers come, under one lock. What was read by then is of no later epoch than the durable one that a subscriber
+//!   finds when it comes, behind which its changes are. So the feed misses none of them, and never has to go back.
+//! - N2: callbacks are called without that lock, and without any other.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread::{self, JoinHandle};
+
+use ensilo_engine::{Engine, Store};
+use ensilo_epoch::Epoch;
+use ensilo_log::{ForeignAfter, LogPlace};
+
+use super::coalesced::{CoalescedChanges, ReceivedChange};
+use super::news::News;
+use super::subscription::{Callback, Subscriber, Subscription};
+use super::{Change, ChangePosition, Changes, NOTES_TABLE, Source};
+use crate::catalog::table_core::TableCore;
+use crate::error::Name;
+use crate::mutex::lock;
+use crate::shared::DatabaseShared;
+use crate::table::Bounds;
+use crate::{Error, Result};
+
+/// How many bytes of changes are read at once, and how many wait for their calls.
+const READ_BYTES: usize = 8 << 20;
+const WAITING_BYTES: usize = 8 << 20;
+
+/// So many batches are read before calls are made, and subscribers may come.
+const BATCHES_MAX: usize = 64;
+
+/// See the module's documentation.
+pub(crate) struct Notifier<E: Engine> {
+    state: Mutex<NotifierState<E>>,
+    news: Arc<News>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct NotifierState<E: Engine> {
+    subscribed: Vec<Subscribed<E>>,
+    /// There while anybody has subscribed.
+    changes: Option<Changes<E>>,
+}
+
+/// A subscriber, and its table.
+struct Subscribed<E: Engine> {
+    subscriber: Arc<Subscriber>,
+    table: Arc<TableCore<E::Store>>,
+    /// The id of the table in the changes that were read last: a table that is truncated gets another one.
+    id: u32,
+}
+
+/// What the thread is to do next, outside of the lock.
+#[derive(Default)]
+struct Round {
+    changes: CoalescedChanges,
+    /// Comes behind the changes.
+    errors: Vec<(Arc<Subscriber>, Error)>,
+    /// Those that these errors have ended.
+    ended: Vec<(Arc<Subscriber>, Error)>,
+    /// Whether there is nothing to be done before there is news.
+    waits: bool,
+}
+
+impl<E: Engine> Notifier<E> {
+    pub(crate) fn new() -> Self {
+        let state = NotifierState { subscribed: Vec::new(), changes: None };
+        Notifier { state: Mutex::new(state), news: Arc::default(), thread: Mutex::new(None) }
+    }
+
+    /// Calls `callback` with the changes of a range that are stored from now on.
+    ///
+    /// # Errors
+    /// Those of a change feed.
+    pub(super) fn subscribe(
+        &self,
+        shared: &Arc<DatabaseShared<E>>,
+        (table, bounds): (Arc<TableCore<E::Store>>, Bounds),
+        callback: Callback,
+    ) -> Result<Subscription> {
+        let mut state = lock(&self.state);
+        // N1: under the lock. `stop` has closed the database before it comes here.
+        let after = Source::of(shared)?.durable.log.durable_epoch();
+        self.start(shared)?;
+        let subscriber = Subscriber::new(Arc::clone(&table.name), bounds, after, callback);
+        let id = table.store.id().0;
+        state.subscribed.push(Subscribed { subscriber: Arc::clone(&subscriber), table, id });
+        let followed = state.follow(shared, after);
+        if followed.is_err() {
+            state.subscribed.pop();
+        }
+        drop(state);
+        followed?;
+        self.news.note();
+        Ok(Subscription::new(subscriber, Arc::clone(&self.news)))
+    }
+
+    /// Starts the thread, unless it runs. It keeps the database's shared part until [`Notifier::stop`].
+    fn start(&self, shared: &Arc<DatabaseShared<E>>) -> Result<()> {
+        let mut thread = lock(&self.thread);
+        if thread.is_some() {
+            return Ok(());
+        }
+        let shared = Arc::clone(shared);
+        let started = thread::Builder::new().name("ensilo-notifier".into()).spawn(move || {
+            let _working = ForeignAfter::default();
+            shared.notifier.run(&shared);
+        });
+        *thread = Some(started.map_err(|error| {
+            Error::InvalidOption(Name::new(format!(
+                "the thread that calls subscribers does not start: {error}"
+            )))
+        })?);
+        Ok(())
+    }
+
+    /// Notes that something has happened that subscribers may have to be told, other than that more is stored.
+    pub(crate) fn note(&self) {
+        self.news.note();
+    }
+
+    /// Ends all calls. Waits for one that is under way, unless the caller may not wait, such as a job that the callback may wait for. The
+    /// database is closed for requests.
+    ///
+    /// # Panics
+    /// When the thread has panicked.
+    pub(crate) fn stop(&self, may_wait: bool) {
+        let mut state = lock(&self.state);
+        let (subscribed, changes) = (mem::take(&mut state.subscribed), state.changes.take());
+        drop(state);
+        drop(changes);
+        subscribed.iter().for_each(|subscribed| subscribed.subscriber.end());
+        self.news.stop();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread.filter(|_| may_wait)
+            && thread.thread().id() != thread::current().id()
+            && let Err(panic) = thread.join()
+        {
+            resume_unwind(panic);
+        }
+    }
+
+    /// What the thread does from its first moment to its last.
+    fn run(&self, shared: &Arc<DatabaseShared<E>>) {
+        let waker = Waker::from(Arc::clone(&self.news));
+        loop {
+            // Before the look: what comes after it is news.
+            if self.news.begin_look() {
+                return;
+            }
+            let round = lock(&self.state).next_round(shared, &waker);
+            let waits = round.waits;
+            round.call(shared);
+            if waits {
+                self.news.wait();
+            }
+        }
+    }
+}
+
+impl<E: Engine> NotifierState<E> {
+    /// Follows the tables of all subscribers from here on, behind this epoch if none was followed before.
+    fn follow(&mut self, shared: &Arc<DatabaseShared<E>>, after: Epoch) -> Result<()> {
+        let ids = self.subscribed.iter().map(|subscribed| subscribed.id).chain([NOTES_TABLE]).collect();
+        let names = self.subscribed.iter().map(|subscribed| subscribed.table.name.to_string()).collect();
+        match &mut self.changes {
+            Some(changes) => changes.follow(names, ids),
+            None => self.changes = Some(begin(shared, after, (names, ids))?),
+        }
+        Ok(())
+    }
+
+    /// Reads what is stored of the subscribers' changes, up to a bound.
+    fn next_round(&mut self, shared: &Arc<DatabaseShared<E>>, waker: &Waker) -> Round {
+        let mut round = Round::default();
+        self.forget_ended(&mut round, shared);
+        if let Err(error) = self.read(shared, &mut round, waker) {
+            self.fail(shared, &mut round, error);
+        }
+        round
+    }
+
+    /// Forgets the subscribers that have ended, and ends those whose tables were dropped.
+    fn forget_ended(&mut self, round: &mut Round, shared: &Arc<DatabaseShared<E>>) {
+        let before = self.subscribed.len();
+        self.subscribed.retain_mut(|subscribed| {
+            if !subscribed.subscriber.is_over() && !subscribed.finds_table(shared) {
+                let error = Error::UnknownTable(Name::new(&*subscribed.table.name));
+                round.ended.push((Arc::clone(&subscribed.subscriber), error));
+                return false;
+            }
+            !subscribed.subscriber.is_over()
+        });
+        if self.subscribed.is_empty() {
+            self.changes = None;
+        } else if self.subscribed.len() < before {
+            // It reads on where it is: nothing is begun that could fail.
+            let _ = self.follow(shared, Epoch::new(0));
+        }
+    }
+
+    fn read(&mut self, shared: &Arc<DatabaseShared<E>>, round: &mut Round, waker: &Waker) -> Result<()> {
+        let Some(changes) = &mut self.changes else {
+            round.waits = true;
+            return Ok(());
+        };
+        let stored_to = Source::of(shared)?.durable.log.durable_epoch();
+        for _ in 0..BATCHES_MAX {
+            if round.changes.bytes() >= WAITING_BYTES {
+                return Ok(());
+            }
+            let Some(batch) = changes.next_up_to(stored_to)? else {
+                let stored = changes.poll_stored(Some(stored_to), waker);
+                round.waits = stored.is_pending();
+                return if let Poll::Ready(Err(error)) = stored { Err(error) } else { Ok(()) };
+            };
+            let epoch = Epoch::new(batch.epoch);
+            for change in batch.changes {
+                let subscribed = self.subscribed.iter_mut();
+                let subscribers: Vec<_> =
+                    subscribed.filter_map(|subscribed| subscribed.receives(epoch, &change)).collect();
+                if !subscribers.is_empty() {
+                    round.changes.add(ReceivedChange { change, subscribers });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells all subscribers of an error, and goes on where that can be.
+    fn fail(&mut self, shared: &Arc<DatabaseShared<E>>, round: &mut Round, error: Error) {
+        self.changes = None;
+        let of_all = || self.subscribed.iter().map(|subscribed| Arc::clone(&subscribed.subscriber));
+        if let Error::ChangesMissed(_) = &error {
+            let told = of_all().map(|subscriber| (subscriber, error.clone())).collect();
+            // Before they are told: what they read then is of this moment or later.
+            match Source::of(shared)
+                .and_then(|source| self.follow(shared, source.durable.log.durable_epoch()))
+            {
+                Ok(()) => round.errors = told,
+                Err(error) => self.fail(shared, round, error),
+            }
+            return;
+        }
+        round.ended.extend(of_all().map(|subscriber| (subscriber, error.clone())));
+        self.subscribed.clear();
+    }
+}
+
+/// Begins to read changes of these tables behind an epoch.
+fn begin<E: Engine>(
+    shared: &Arc<DatabaseShared<E>>,
+    after: Epoch,
+    (names, ids): (Vec<String>, BTreeSet<u32>),
+) -> Result<Changes<E>> {
+    let (history, _) = Source::of(shared)?.history()?;
+    let position = ChangePosition { history, place: LogPlace::after(after) };
+    Changes::begin(shared, position, Some((names, ids)), READ_BYTES)
+}
+
+impl<E: Engine> Subscribed<E> {
+    /// Returns whether the table is there, also if it was changed or truncated since.
+    fn finds_table(&mut self, shared: &DatabaseShared<E>) -> bool {
+        if self.table.accepts(shared.id()) {
+            return true;
+        }
+        // What takes the place of a table has its queue.
+        let now = shared.catalog.any_table(&self.table.name);
+        let now = now.filter(|now| !self.table.is_dropped() && Arc::ptr_eq(&now.queue, &self.table.queue));
+        now.map(|now| self.table = now).is_some()
+    }
+
+    /// Returns the subscriber if it is called with this change.
+    fn receives(&mut self, epoch: Epoch, change: &Change) -> Option<Arc<Subscriber>> {
+        let is_new = epoch > self.subscriber.after;
+        let is_in_range = if change.empties_table() {
+            let is_of_table = change.table() == &*self.table.name;
+            if is_of_table && is_new {
+                self.id = change.store();
+            }
+            is_of_table
+        } else {
+            change.store() == self.id && self.subscriber.bounds.contains_bytes(change.encoded_key())
+        };
+        (is_new && is_in_range).then(|| Arc::clone(&self.subscriber))
+    }
+}
+
+impl Round {
+    /// Calls the subscribers.
+    fn call<E: Engine>(self, shared: &DatabaseShared<E>) {
+        let report = |subscriber: &Subscriber, panic: Option<String>| {
+            if let (Some(panic), Some(durable)) = (panic, shared.durable()) {
+                durable.note_callback_panic(&subscriber.table, panic);
+            }
+        };
+        for ReceivedChange { change, subscribers } in self.changes.into_changes() {
+            subscribers.iter().for_each(|subscriber| report(subscriber, subscriber.call(Ok(&change))));
+        }
+        for (subscriber, error) in self.errors {
+            report(&subscriber, subscriber.call(Err(error)));
+        }
+        for (subscriber, error) in self.ended {
+            match error {
+                // Whoever has closed the database knows.
+                Error::Closed => subscriber.end(),
+                error => report(&subscriber, subscriber.end_with(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Callbacks on changes.
+
+use std::fmt::Debug;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use ensilo::generic::{Database, Table};
+use ensilo::{
+    Change, Columns, Engine, Error, Event, Options, Result, RowChange, SchemaChange, Subscription, Value,
+};
+use ensilo_test_disk::SimulatedDisk;
+
+use super::{Account, Other, account, later, open_with, options, put};
+
+type AccountChange = RowChange<u32, Account>;
+
+/// Subscribes to a table, and returns what the closure is called with.
+fn subscribe<E: Engine>(
+    db: &Database<E>,
+    accounts: &Table<Account, E>,
+) -> (Subscription, Receiver<Result<AccountChange>>) {
+    let (sender, receiver) = channel();
+    let subscription = db.on_change(accounts.scan(), move |change| _ = sender.send(change));
+    (subscription.unwrap(), receiver)
+}
+
+fn stored(id: u32, balance: i64) -> AccountChange {
+    RowChange::Stored(id, account(id, balance))
+}
+
+fn next<C>(changes: &Receiver<Result<C>>) -> C {
+    changes.recv().unwrap().unwrap()
+}
+
+fn expect<C: Debug + PartialEq>(changes: &Receiver<Result<C>>, expected: impl IntoIterator<Item = C>) {
+    expected.into_iter().for_each(|change| assert_eq!(next(changes), change));
+}
+
+#[derive(Clone, Debug, PartialEq, Columns)]
+#[columns(of = Account)]
+struct Balance {
+    balance: i64,
+}
+
+pub(super) fn a_closure_is_called_with_the_changes_of_its_range<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let others = db.table::<Other>().unwrap();
+    put(&db, &accounts, 5, 1);
+    let (_all, of_all) = subscribe(&db, &accounts);
+    let (sender, of_range) = channel();
+    let range = accounts.range(4..=5).columns::<Balance>();
+    let _range = db.on_change(range, move |change| _ = sender.send(change)).unwrap();
+    let (sender, of_values) = channel();
+    let dynamic = db.open_dynamic_table("account").unwrap();
+    let between = dynamic.scan().between(Bound::Excluded(&[5_u32.into()]), Bound::Unbounded).unwrap();
+    let _values = db.on_change(between, move |change: Result<Change>| _ = sender.send(change)).unwrap();
+    // What was stored before is not told, and all else in the order of the commits.
+    (3..8).for_each(|id| put(&db, &accounts, id, i64::from(id)));
+    expect(&of_all, (3..8).map(|id| stored(id, id.into())));
+    db.transact(|tx| others.insert(tx, &Other { id: 4 })).unwrap();
+    db.transact(|tx| accounts.delete(tx, 4)).unwrap();
+    put(&db, &accounts, 7, 9);
+    expect(&of_all, [RowChange::Deleted(4), stored(7, 9)]);
+    let balance = |id, balance| RowChange::Stored(id, Balance { balance });
+    expect(&of_range, [balance(4, 4), balance(5, 5), RowChange::Deleted(4)]);
+    for (id, balance) in [(6, 6), (7, 7), (7, 9)] {
+        let change = next(&of_values);
+        assert_eq!((change.key(), change.table()), (vec![Value::from(id)], "account"));
+        assert_eq!(change.row().unwrap()[1], Value::from(i64::from(balance)));
+    }
+    db.close().unwrap();
+    assert!(of_all.recv().is_err() && of_range.recv().is_err() && of_values.recv().is_err());
+}
+
+pub(super) fn changes_that_wait_for_a_slow_closure_are_told_as_one_for_each_row<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let (sender, changes) = channel();
+    let (release, gate) = channel::<()>();
+    let closure = move |change: Result<AccountChange>| {
+        sender.send(change).unwrap();
+        let _ = gate.recv();
+    };
+    let _subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 0);
+    assert_eq!(next(&changes), stored(1, 0));
+    // Commits do not wait for it.
+    for balance in 1..=10 {
+        (1..4).for_each(|id| put(&db, &accounts, id, balance));
+    }
+    db.transact(|tx| accounts.delete(tx, 2)).unwrap();
+    db.truncate_table("account").unwrap();
+    let accounts = db.table::<Account>().unwrap();
+    [9, 8, 9].into_iter().for_each(|id| put(&db, &accounts, id, id.into()));
+    drop(release);
+    expect(&changes, [RowChange::Emptied, stored(8, 8), stored(9, 9)]);
+    for balance in 1..=10 {
+        put(&db, &accounts, 1, balance);
+    }
+    // It comes to the last one, whatever is told before.
+    while next(&changes) != stored(1, 10) {}
+}
+
+pub(super) fn a_closure_may_use_the_database_and_other_subscriptions<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let (sender, changes) = channel();
+    let (inner, copies, own) = (db.clone(), accounts.clone(), Arc::new(Mutex::new(None)));
+    let (ends, mut further) = (Arc::clone(&own), None);
+    let closure = move |change: Result<AccountChange>| {
+        let RowChange::Stored(id, row) = change.unwrap() else { return };
+        if further.is_some() {
+            // It ends itself, and does not wait for itself.
+            let own = ends.lock().unwrap().take();
+            own.into_iter().for_each(Subscription::end);
+            return;
+        }
+        // Visible and stored, also for requests that wait for the disk and for the pool.
+        assert_eq!(inner.transact(|tx| copies.get(tx, id)).unwrap(), Some(row));
+        assert_eq!(inner.submit(|_| Ok(7)).unwrap().wait().unwrap(), 7);
+        let sender = sender.clone();
+        let of_copies = copies.range(100..);
+        further = Some(inner.on_change(of_copies, move |change| _ = sender.send(change)).unwrap());
+        inner.transact(|tx| copies.upsert(tx, &account(id + 100, 5))).unwrap();
+    };
+    let subscription = db.on_change(accounts.range(..100), closure).unwrap();
+    *own.lock().unwrap() = Some(subscription);
+    put(&db, &accounts, 1, 5);
+    assert_eq!(next(&changes), stored(101, 5));
+    put(&db, &accounts, 200, 6);
+    assert_eq!(next(&changes), stored(200, 6));
+    put(&db, &accounts, 2, 6);
+    // The closure is gone, and with it the subscription that it had made.
+    assert!(changes.recv().is_err());
+    assert!(own.lock().unwrap().is_none());
+}
+
+pub(super) fn no_call_begins_once_a_subscription_is_dropped<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let (sender, calls) = channel();
+    let (release, gate) = channel::<()>();
+    let closure = move |change: Result<AccountChange>| {
+        sender.send(change).unwrap();
+        gate.recv().unwrap();
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 0);
+    next(&calls);
+    // Does not wait for the call under way, which goes on.
+    drop(subscription);
+    (1..10).for_each(|balance| put(&db, &accounts, 1, balance));
+    release.send(()).unwrap();
+    assert!(calls.recv().is_err(), "the closure was dropped");
+
+    // The end waits for the call.
+    let (has_ended, is_late) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for balance in 0..20 {
+        let (seen, late) = (Arc::clone(&has_ended), Arc::clone(&is_late));
+        let (sender, calls) = channel();
+        let closure = move |change: Result<AccountChange>| {
+            let _ = sender.send(change);
+            late.fetch_or(seen.load(Ordering::SeqCst), Ordering::SeqCst);
+        };
+        let subscription = db.on_change(accounts.scan(), closure).unwrap();
+        put(&db, &accounts, 2, balance);
+        if balance % 2 == 0 {
+            next(&calls);
+        }
+        put(&db, &accounts, 3, balance);
+        subscription.end();
+        has_ended.store(true, Ordering::SeqCst);
+        // Nobody is left who sends.
+        while calls.recv().is_ok() {}
+        has_ended.store(false, Ordering::SeqCst);
+    }
+    assert!(!is_late.load(Ordering::SeqCst));
+}
+
+pub(super) fn a_panic_ends_one_call_and_is_told<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (sender, events) = channel();
+    let sender = Mutex::new(sender);
+    let options = options(1 << 20).on_event(move |event| sender.lock().unwrap().send(event.clone()).unwrap());
+    let (db, accounts) = open_with::<E>(&disk, options);
+    let (sender, changes) = channel();
+    let closure = move |change: Result<AccountChange>| match change.unwrap() {
+        RowChange::Deleted(id) => panic!("planted {id}"),
+        change => sender.send(Ok(change)).unwrap(),
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 5);
+    expect(&changes, [stored(1, 5)]);
+    db.transact(|tx| accounts.delete(tx, 1)).unwrap();
+    put(&db, &accounts, 2, 6);
+    expect(&changes, [stored(2, 6)]);
+    assert_eq!((subscription.panics(), subscription.is_over()), (1, false));
+    let event = events.recv().unwrap();
+    assert!(
+        matches!(&event, Event::CallbackPanicked { table, panic } if table == "account" && panic == "planted 1"),
+        "{event:?}"
+    );
+}
+
+pub(super) fn what_is_no_range_of_a_kept_table_is_refused<E: Engine>() {
+    fn ignore<C>(_: Result<C>) {}
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    for scan in [accounts.scan().limit(3), accounts.scan().reverse()] {
+        assert!(matches!(db.on_change(scan, ignore), Err(Error::InvalidOption(_))));
+    }
+    let dynamic = db.open_dynamic_table("account").unwrap();
+    for scan in [
+        dynamic.scan().by_index("by_balance").unwrap(),
+        dynamic.scan().columns(&["balance"]).unwrap(),
+        dynamic.scan().limit(1),
+    ] {
+        assert!(matches!(db.on_change(scan, ignore), Err(Error::InvalidOption(_))));
+    }
+    let nested = db.transact(|_| db.on_change(accounts.scan(), ignore).map(drop));
+    assert!(matches!(nested, Err(Error::NestedRequest)));
+    let in_memory = Options::default().in_memory_with::<E>().unwrap();
+    let there = in_memory.table::<Account>().unwrap();
+    assert!(matches!(db.on_change(there.scan(), ignore), Err(Error::UnknownTable(_))));
+    assert!(matches!(in_memory.on_change(there.scan(), ignore), Err(Error::NotDurable)));
+    db.drop_table("account").unwrap();
+    assert!(matches!(db.on_change(accounts.scan(), ignore), Err(Error::UnknownTable(_))));
+    let others = db.table::<Other>().unwrap();
+    db.close().unwrap();
+    assert!(matches!(db.on_change(others.scan(), ignore), Err(Error::Closed)));
+    drop((accounts, dynamic, others, db));
+    let (db, accounts) = open_with::<E>(&disk, Options::default());
+    assert!(matches!(db.on_change(accounts.scan(), ignore), Err(Error::ChangesNotKept)));
+}
+
+pub(super) fn a_closure_is_told_what_becomes_of_its_table<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let others = db.table::<Other>().unwrap();
+    let (subscription, changes) = subscribe(&db, &accounts);
+    let (sender, of_dropped) = channel();
+    let dropped = db.on_change(others.scan(), move |change| _ = sender.send(change)).unwrap();
+    // Truncated and changed in columns that come back, it goes on.
+    db.truncate_table("account").unwrap();
+    assert_eq!(next(&changes), RowChange::Emptied);
+    put(&db, &db.table().unwrap(), 1, 5);
+    assert_eq!(next(&changes), stored(1, 5));
+    // Dropped, it does not, also if there is another one of the name.
+    db.drop_table("other").unwrap();
+    let again = db.table::<Other>().unwrap();
+    db.transact(|tx| again.insert(tx, &Other { id: 1 })).unwrap();
+    assert!(matches!(of_dropped.recv().unwrap(), Err(Error::UnknownTable(_))));
+    assert!(of_dropped.recv().is_err() && dropped.is_over());
+    // Of other columns, it does not either.
+    let add = SchemaChange::new().add("visits", ensilo::ColumnType::U32, 7_u32);
+    let changed = db.table_with_changes::<later::Account>(&[add]).unwrap();
+    let row = later::Account { id: 2, balance: 1, note: String::new(), visits: 9 };
+    db.transact(|tx| changed.insert(tx, &row)).unwrap();
+    assert!(matches!(changes.recv().unwrap(), Err(Error::TableChanged(_))));
+    assert!(changes.recv().is_err() && subscription.is_over());
+}
+
+pub(super) fn a_closure_that_is_too_slow_is_told_that_it_has_missed_changes<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(0));
+    let (sender, changes) = channel();
+    let (release, gate) = channel::<()>();
+    let closure = move |change: Result<AccountChange>| {
+        sender.send(change).unwrap();
+        let _ = gate.recv();
+    };
+    let _subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 0);
+    assert_eq!(next(&changes), stored(1, 0));
+    // Twice: it may read the first file to its end, which it has open.
+    for _ in 0..2 {
+        let (position, mut rounds) = (db.change_position().unwrap(), 0);
+        while !matches!(db.changes().after(position), Err(Error::ChangesMissed(_))) {
+            put(&db, &accounts, 1, rounds);
+            db.checkpoint().unwrap();
+            rounds += 1;
+            assert!(rounds < 10_000);
+        }
+    }
+    drop(release);
+    let missed = changes.iter().find_map(Result::err).unwrap();
+    assert!(matches!(missed, Error::ChangesMissed(_)), "{missed:?}");
+    put(&db, &accounts, 2, 77);
+    while next(&changes) != stored(2, 77) {}
+}
+
+pub(super) fn a_database_may_be_closed_by_a_closure_and_beside_one<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (sender, calls) = channel::<Sender<()>>();
+    let closure = move |_: Result<AccountChange>| {
+        let (release, gate) = channel();
+        sender.send(release).unwrap();
+        let _ = gate.recv();
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 0);
+    let release = calls.recv().unwrap();
+    thread::scope(|scope| {
+        let closing = scope.spawn(|| db.close());
+        // It waits for the call. Others are refused meanwhile.
+        while db.statistics().is_ok() {
+            thread::yield_now();
+        }
+        drop(release);
+        closing.join().unwrap().unwrap();
+    });
+    assert!(calls.recv().is_err() && subscription.is_over());
+    drop((accounts, db));
+
+    // A job closes it, for which the closure waits.
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (sender, calls) = channel();
+    let inner = db.clone();
+    let closure = move |_: Result<AccountChange>| {
+        let closes = inner.clone();
+        let job = inner.submit(move |_| Ok(closes.close().is_ok()));
+        let _ = sender.send(job.map(|job| job.wait().is_ok()));
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 1);
+    assert!(calls.recv().unwrap().is_ok());
+    assert!(calls.recv().is_err() && subscription.is_over());
+    drop((accounts, subscription));
+    db.close().unwrap();
+    drop(db);
+
+    // The last handle goes in a closure, in the other one with a closure.
+    for within in [true, false] {
+        let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+        let (sender, calls) = channel();
+        let mut last = Some(db.clone());
+        let closure = move |_: Result<AccountChange>| {
+            if within {
+                let db = last.take().unwrap();
+                db.close().unwrap();
+            }
+            sender.send(()).unwrap();
+        };
+        let subscription = db.on_change(accounts.scan(), closure).unwrap();
+        put(&db, &accounts, 1, 1);
+        drop((db, accounts));
+        calls.recv().unwrap();
+        drop(subscription);
+        assert!(calls.recv().is_err());
+        // It is open until then, and closed afterwards.
+        while options(1 << 20)
+            .log_directories(["/db/log-0", "/db/log-1"])
+            .open_with::<E>(Arc::clone(&disk) as Arc<_>, "/db")
+            .is_err()
+        {
+            thread::yield_now();
+        }
+    }
+}
