@@ -22,7 +22,7 @@ use crate::{Abort, Error, Result};
 
 /// After so many attempts in vain a request gets ahead of others: what an attempt has read stays as it is
 /// until its end.
-const UNPROTECTED_ATTEMPTS: u32 = 6;
+pub(crate) const UNPROTECTED_ATTEMPTS: u32 = 6;
 
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;

@@ -21,7 +21,6 @@ mod schedule;
 mod target;
 
 use std::fmt;
-use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -143,16 +142,14 @@ impl<E: Engine> Expiry<E> {
     ///
     /// # Errors
     /// Those of [`Database::transact`], and of [`Database::expire_rows`] where the table was changed since; [`Error::TableChanged`] and
-    /// [`Error::UnknownIndex`] when that happens meanwhile: call it again. Rows that were removed before are gone.
+    /// [`Error::UnknownIndex`] when that happens meanwhile: call it again. Rows that were removed before are gone, and that is stored.
     pub fn remove_now(&self) -> Result<u64> {
         let level = self.shared.level_here(None)?;
         let mut pass = Pass::begin(&self.shared, &self.core)?;
-        while pass.step(&self.shared, &self.core)? {}
-        let Pass { removed, epoch, failure, .. } = pass;
-        match failure {
-            Some(error) => Err(error),
-            None => self.shared.answer(Ok(Visible { value: removed, epoch }), level),
-        }
+        let outcome = pass.run(&self.shared, &self.core);
+        // Also what was removed before an error is stored when that is returned.
+        let stored = self.shared.answer(Ok(Visible { value: pass.removed, epoch: pass.epoch }), level);
+        outcome.and(stored)
     }
 
     /// Returns why nothing was removed, or not all, when the background looked last; `None` if that went well.
@@ -203,6 +200,8 @@ struct Progress {
     postponed_rows: u64,
     failures: u64,
     failure: Option<Error>,
+    /// The text of the error that was reported last; `None` after a success.
+    reported: Option<String>,
 }
 
 impl ExpiryCore {
@@ -229,16 +228,21 @@ impl ExpiryCore {
     }
 
     fn note_success(&self) {
-        lock(&self.progress).failure = None;
+        let mut progress = lock(&self.progress);
+        (progress.failure, progress.reported) = (None, None);
     }
 
     /// Notes why rows are not removed, and returns whether that is news; it is none where only time has to pass.
     fn note_failure(&self, error: Error) -> bool {
         let mut progress = lock(&self.progress);
         progress.failures += 1;
-        let before = progress.failure.replace(error.clone());
-        let is_other = |before: Error| mem::discriminant(&before) != mem::discriminant(&error);
-        !error.is_retryable() && before.is_none_or(is_other)
+        let text = error.to_string();
+        let is_news = !error.is_retryable() && progress.reported.as_ref() != Some(&text);
+        progress.failure = Some(error);
+        if is_news {
+            progress.reported = Some(text);
+        }
+        is_news
     }
 
     fn statistics(&self) -> ExpiryStatistics {
@@ -251,5 +255,24 @@ impl ExpiryCore {
             failures: progress.failures,
             failure: progress.failure.as_ref().map(ToString::to_string),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Name;
+
+    #[test]
+    fn each_cause_is_news_once_until_a_success() {
+        let core = ExpiryCore::new("token", ExpiryOptions::new("expires"));
+        let refused = |why: &str| Error::InvalidOption(Name::new(why));
+        assert!(core.note_failure(refused("no index")));
+        assert!(!core.note_failure(refused("no index")));
+        assert!(core.note_failure(refused("the clock panicked")), "another cause of the same kind");
+        assert!(!core.note_failure(refused("the clock panicked")));
+        core.note_success();
+        assert!(core.note_failure(refused("the clock panicked")));
+        assert_eq!(core.statistics().failures, 5);
     }
 }

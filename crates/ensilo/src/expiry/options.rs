@@ -123,8 +123,9 @@ impl ExpiryOptions {
         call_foreign(|| now = Some((self.clock.0)()));
         let now =
             now.ok_or_else(|| Error::InvalidOption(Name::new("the clock for rows that expire panicked")))?;
-        // A duration has 2^64 seconds at most.
-        Ok(i128::from(now.micros()) - self.after.as_micros().cast_signed())
+        // Rounded up, so that no row goes too early. A duration has 2^64 seconds at most.
+        let after = self.after.as_nanos().div_ceil(1000);
+        Ok(i128::from(now.micros()) - after.cast_signed())
     }
 
     /// Returns how many whole units of the column so many microseconds are, if its unit was said.

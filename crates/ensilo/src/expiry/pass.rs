@@ -9,7 +9,7 @@ use ensilo_row::KeyBuf;
 
 use super::ExpiryCore;
 use super::target::Target;
-use crate::attempt::{self, RetryPolicy};
+use crate::attempt::{self, RetryPolicy, UNPROTECTED_ATTEMPTS};
 use crate::outcome::{Outcome, Visible};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -20,8 +20,10 @@ const BATCH_LEN_MAX: usize = 128;
 /// How often a transaction is tried again at once after a conflict.
 const RETRIES: u32 = 1;
 
-/// The same for a transaction with one row: often enough that it gets ahead of others in the end.
-const RETRIES_ALONE: u32 = 8;
+/// The same for a transaction with one row: not so often that it would get ahead of others.
+const RETRIES_ALONE: u32 = 5;
+
+const _: () = assert!(RETRIES_ALONE < UNPROTECTED_ATTEMPTS, "others go first");
 
 /// The rows that had expired when it began, or what is left of them.
 pub(super) struct Pass<E: Engine> {
@@ -42,6 +44,15 @@ impl<E: Engine> Pass<E> {
     pub(super) fn begin(shared: &DatabaseShared<E>, expiry: &ExpiryCore) -> Result<Self> {
         let target = shared.expired(expiry)?;
         Ok(Pass { target, batch_len: BATCH_LEN_MAX, removed: 0, epoch: Epoch::new(0), failure: None })
+    }
+
+    /// Removes all that it finds.
+    ///
+    /// # Errors
+    /// Those of [`Pass::step`], and why a row cannot be removed if that does not depend on others.
+    pub(super) fn run(&mut self, shared: &DatabaseShared<E>, expiry: &ExpiryCore) -> Result<()> {
+        while self.step(shared, expiry)? {}
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Removes the next rows, and returns whether there may be others.
