@@ -1,17 +1,22 @@
 //! What the programs of a database have said of rows that expire, as the thread that removes these is given it.
 
+use std::any::Any;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use ensilo_engine::Engine;
-use ensilo_log::ForeignAfter;
+use ensilo_log::{ForeignAfter, call_foreign};
 
 use super::{ExpiryCore, ExpiryStatistics, schedule};
 use crate::closing::FirstPanic;
+use crate::durable::{Event, report_event};
 use crate::error::Name;
 use crate::mutex::lock;
+use crate::pool::message_of;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -33,17 +38,22 @@ struct ExpiriesState {
     /// Whether some have ended that the thread knows.
     has_ended: bool,
     is_stopped: bool,
+    /// Why the thread removes nothing any more, if it has panicked.
+    panicked: Option<Error>,
 }
 
 impl<E: Engine> DatabaseShared<E> {
     /// Removes rows as `expiry` says from now on.
     ///
     /// # Errors
-    /// [`Error::Closed`]; [`Error::InvalidOption`] when the system has no thread left.
+    /// [`Error::Closed`]; [`Error::InvalidOption`] when the system has no thread left; [`Error::ThreadPanicked`].
     pub(super) fn begin_expiry(self: &Arc<Self>, expiry: &Arc<ExpiryCore>) -> Result<()> {
         let mut state = lock(&self.expiries.state);
         if state.is_stopped {
             return Err(Error::Closed);
+        }
+        if let Some(error) = &state.panicked {
+            return Err(error.clone());
         }
         if state.thread.is_none() {
             state.thread = Some(start_thread(Arc::clone(self))?);
@@ -54,6 +64,25 @@ impl<E: Engine> DatabaseShared<E> {
         self.expiries.has_changed.notify_all();
         Ok(())
     }
+
+    /// Notes why rows are not removed, and reports it if that is news.
+    pub(super) fn note_expiry_failure(&self, expiry: &ExpiryCore, error: Error) {
+        let event = Event::ExpiryFailed { table: expiry.table.clone(), error: error.to_string() };
+        if self.expiries.note_failure(expiry, error) {
+            report_event(self.options.on_event.as_ref(), &event);
+        }
+    }
+
+    /// Notes of all that was said that the thread has panicked, which is a mistake in Ensilo: nothing is removed in the background any more.
+    fn note_expiry_panic(&self, panic: &(dyn Any + Send)) {
+        let error = Error::ThreadPanicked(Name::new(message_of(panic)));
+        let mut state = lock(&self.expiries.state);
+        state.panicked = Some(error.clone());
+        let cores = state.cores.clone();
+        drop(state);
+        cores.iter().for_each(|core| self.note_expiry_failure(core, error.clone()));
+        call_foreign(|| drop(cores));
+    }
 }
 
 /// The thread keeps the database's shared part alive until it is stopped.
@@ -63,7 +92,11 @@ fn start_thread<E: Engine>(shared: Arc<DatabaseShared<E>>) -> Result<JoinHandle<
         let _working = ForeignAfter::default();
         // It goes last: with it may go what belongs to the program.
         let shared = shared;
-        schedule::run(&shared);
+        let outcome = catch_unwind(AssertUnwindSafe(|| schedule::run(&shared)));
+        outcome.unwrap_or_else(|panic| {
+            shared.note_expiry_panic(&*panic);
+            resume_unwind(panic)
+        });
     });
     started.map_err(|error| {
         Error::InvalidOption(Name::new(format!("the thread that removes rows does not start: {error}")))
@@ -75,7 +108,9 @@ impl Expiries {
     pub(super) fn end(&self, expiry: &Arc<ExpiryCore>) {
         expiry.end();
         let mut state = lock(&self.state);
+        // The caller has it, so that no clock goes under the lock.
         state.cores.retain(|core| !Arc::ptr_eq(core, expiry));
+        state.added.retain(|core| !Arc::ptr_eq(core, expiry));
         state.has_ended = true;
         drop(state);
         self.has_changed.notify_all();
@@ -87,18 +122,21 @@ impl Expiries {
         self.has_changed.notify_all();
     }
 
-    /// Waits for the thread, which was stopped.
+    /// Waits for the thread, which was stopped, and forgets all that was said: a clock of the program may have a handle to the database.
     pub(crate) fn join(&self, panics: &mut FirstPanic) {
         let thread = lock(&self.state).thread.take();
         thread.map_or(Ok(()), JoinHandle::join).unwrap_or_else(|panic| panics.note(panic));
+        let mut state = lock(&self.state);
+        let forgotten = (mem::take(&mut state.cores), mem::take(&mut state.added));
+        drop(state);
+        call_foreign(|| drop(forgotten));
     }
 
-    /// Returns what was said since the last call; `None` if it is the end.
-    pub(super) fn take_changes(&self) -> Option<Vec<Arc<ExpiryCore>>> {
+    /// Returns what was said since the last call, and `false` if it is the end. The thread drops what was said outside of the lock.
+    pub(super) fn take_changes(&self) -> (Vec<Arc<ExpiryCore>>, bool) {
         let mut state = lock(&self.state);
         state.has_ended = false;
-        let added = std::mem::take(&mut state.added);
-        (!state.is_stopped).then_some(added)
+        (mem::take(&mut state.added), !state.is_stopped)
     }
 
     /// Sleeps until `due`, or until something has changed.
@@ -124,7 +162,7 @@ impl Expiries {
     }
 
     /// Notes why rows are not removed, and returns whether that is news.
-    pub(super) fn note_failure(&self, expiry: &ExpiryCore, error: Error) -> bool {
+    fn note_failure(&self, expiry: &ExpiryCore, error: Error) -> bool {
         self.failures.fetch_add(1, Ordering::Relaxed);
         expiry.note_failure(error)
     }

@@ -1,6 +1,6 @@
 //! The thread that removes rows that have expired: when it looks for those of which table.
 //!
-//! It makes one small transaction at a time, and rests for as long as that has taken while there are more rows to remove.
+//! It makes one small transaction at a time, and rests for as long as that has taken, also where another table is next.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,37 +11,69 @@ use ensilo_log::call_foreign;
 use super::ExpiryCore;
 use super::expiries::Expiries;
 use super::pass::Pass;
-use crate::durable::{Event, report_event};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
-/// How long it waits at most after an error until it looks again; twice as long each time until then.
+/// How long it waits at most after an error until it looks again, unless it looks more seldom anyway; twice as long each time until then.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Removes rows until the database is closed.
 ///
 /// With what a program has said goes its clock, whose destructor is the program's code.
 pub(super) fn run<E: Engine>(shared: &DatabaseShared<E>) {
-    let mut scheduled: Vec<Scheduled<E>> = Vec::new();
-    while await_due(&shared.expiries, &mut scheduled) {
-        if let Some(next) = scheduled.iter_mut().min_by_key(|scheduled| scheduled.due) {
-            next.run(shared);
-        }
+    let mut schedule = Schedule::<E>::new();
+    while schedule.await_due(&shared.expiries) {
+        schedule.run_next(shared);
     }
-    call_foreign(|| drop(scheduled));
+    call_foreign(|| drop(schedule));
 }
 
-/// Waits until one is due, and returns `true`; or until the database is being closed.
-fn await_due<E: Engine>(expiries: &Expiries, scheduled: &mut Vec<Scheduled<E>>) -> bool {
-    loop {
-        let Some(added) = expiries.take_changes() else { return false };
-        call_foreign(|| scheduled.retain(|scheduled| !scheduled.expiry.has_ended()));
-        scheduled.extend(added.into_iter().map(Scheduled::new));
-        let due = scheduled.iter().map(|scheduled| scheduled.due).min();
-        if due.is_some_and(|due| due <= Instant::now()) {
-            return true;
+/// All that the thread goes on with.
+struct Schedule<E: Engine> {
+    scheduled: Vec<Scheduled<E>>,
+    /// When the thread has rested for as long as it has worked last, for whichever table.
+    rests_until: Instant,
+}
+
+impl<E: Engine> Schedule<E> {
+    fn new() -> Self {
+        Schedule { scheduled: Vec::new(), rests_until: Instant::now() }
+    }
+
+    /// Waits until one is due, and returns `true`; or until the database is being closed.
+    fn await_due(&mut self, expiries: &Expiries) -> bool {
+        while self.take_changes(expiries) {
+            let due = self.due();
+            if due.is_some_and(|due| due <= Instant::now()) {
+                return true;
+            }
+            expiries.await_change(due);
         }
-        expiries.await_change(due);
+        false
+    }
+
+    /// Takes up what was said since the last call, forgets what has ended, and returns whether the database is open.
+    fn take_changes(&mut self, expiries: &Expiries) -> bool {
+        let (added, is_open) = expiries.take_changes();
+        self.scheduled.extend(added.into_iter().map(Scheduled::new));
+        call_foreign(|| self.scheduled.retain(|scheduled| !scheduled.expiry.has_ended()));
+        is_open
+    }
+
+    /// Returns when the thread goes on: when the first is due, and it has rested. `None` if none is ever due.
+    fn due(&self) -> Option<Instant> {
+        let first = self.scheduled.iter().filter_map(|scheduled| scheduled.due).min();
+        first.map(|due| due.max(self.rests_until))
+    }
+
+    /// Goes on with the one that has been due for the longest time.
+    fn run_next(&mut self, shared: &DatabaseShared<E>) {
+        let begin = Instant::now();
+        let due = self.scheduled.iter_mut().filter(|scheduled| scheduled.due.is_some());
+        if let Some(next) = due.min_by_key(|scheduled| scheduled.due) {
+            next.run(shared);
+        }
+        self.rests_until = Instant::now() + begin.elapsed();
     }
 }
 
@@ -50,7 +82,8 @@ struct Scheduled<E: Engine> {
     expiry: Arc<ExpiryCore>,
     /// The rows that are being removed.
     pass: Option<Pass<E>>,
-    due: Instant,
+    /// `None` if that is later than any time there is.
+    due: Option<Instant>,
     /// How long after the end of a pass the next one begins.
     pause: Duration,
 }
@@ -58,19 +91,17 @@ struct Scheduled<E: Engine> {
 impl<E: Engine> Scheduled<E> {
     fn new(expiry: Arc<ExpiryCore>) -> Self {
         let pause = expiry.options.check_interval;
-        Scheduled { expiry, pass: None, due: Instant::now(), pause }
+        Scheduled { expiry, pass: None, due: Some(Instant::now()), pause }
     }
 
     /// Removes the next rows, and decides when to go on.
     fn run(&mut self, shared: &DatabaseShared<E>) {
-        let begin = Instant::now();
-        let outcome = self.step(shared);
-        let rest = match outcome {
-            Ok(true) => begin.elapsed(),
+        let pause = match self.step(shared) {
+            Ok(true) => Duration::ZERO,
             Ok(false) => self.end_pass(shared, None),
             Err(error) => self.end_pass(shared, Some(error)),
         };
-        self.due = Instant::now() + rest;
+        self.due = Instant::now().checked_add(pause);
     }
 
     fn step(&mut self, shared: &DatabaseShared<E>) -> Result<bool> {
@@ -78,6 +109,10 @@ impl<E: Engine> Scheduled<E> {
             Some(pass) => pass,
             None => self.pass.insert(Pass::begin(shared, &self.expiry)?),
         };
+        // The clock of the program may have taken its time.
+        if self.expiry.has_ended() {
+            return Ok(true);
+        }
         pass.step(shared, &self.expiry)
     }
 
@@ -106,12 +141,37 @@ impl<E: Engine> Scheduled<E> {
 
     /// Notes and reports an error, and returns how long to wait.
     fn note_failure(&mut self, shared: &DatabaseShared<E>, error: Error) -> Duration {
-        let event = Event::ExpiryFailed { table: self.expiry.table.clone(), error: error.to_string() };
-        if shared.expiries.note_failure(&self.expiry, error) {
-            report_event(shared.options.on_event.as_ref(), &event);
-        }
+        shared.note_expiry_failure(&self.expiry, error);
         let pause = self.pause;
-        self.pause = (2 * pause).min(FAILURE_PAUSE_MAX).max(pause);
+        self.pause = pause.saturating_mul(2).min(FAILURE_PAUSE_MAX).max(pause);
         pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expiry::ExpiryOptions;
+
+    fn schedule_of(count: usize) -> Schedule<crate::Silo> {
+        let core = || Arc::new(ExpiryCore::new("token", ExpiryOptions::new("expires")));
+        let scheduled = (0..count).map(|_| Scheduled::new(core())).collect();
+        Schedule { scheduled, ..Schedule::new() }
+    }
+
+    #[test]
+    fn the_thread_rests_between_two_tables_too() {
+        let mut schedule = schedule_of(2);
+        schedule.rests_until = Instant::now() + Duration::from_secs(3600);
+        assert_eq!(schedule.due(), Some(schedule.rests_until));
+    }
+
+    #[test]
+    fn what_is_never_due_keeps_nothing_else() {
+        let mut schedule = schedule_of(2);
+        schedule.scheduled[0].due = None;
+        assert!(schedule.due().is_some_and(|due| due <= Instant::now()));
+        schedule.scheduled[1].due = None;
+        assert_eq!(schedule.due(), None);
     }
 }
