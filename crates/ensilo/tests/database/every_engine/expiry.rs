@@ -1,5 +1,7 @@
 //! Rows that are removed once their time has passed: which ones, beside whom, and what keeps them from it.
 
+mod background;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -151,6 +153,13 @@ fn a_row_lives_on_for_as_long_as_was_said() {
     db.transact(|tx| tokens.update(tx, 5, |row: &mut Expires| row.expires = None)).unwrap();
     assert_eq!(expiry.remove_now().unwrap(), 1);
     assert_eq!(ids(&db), [4, 5, 6, 7, 8, 9, 10]);
+    // Less than the clock tells apart is rounded up.
+    let options = clock.options_without_background("expires").after(Duration::from_nanos(1));
+    let expiry = db.expire_rows("token", options).unwrap();
+    for (now, removed) in [(6, 0), (7, 1)] {
+        clock.set(now);
+        assert_eq!(expiry.remove_now().unwrap(), removed, "at {now}");
+    }
     let for_ever = clock.options_without_background("expires").after(Duration::MAX);
     assert_eq!(db.expire_rows("token", for_ever).unwrap().remove_now().unwrap(), 0);
 }
@@ -257,6 +266,25 @@ fn times_before_and_behind_those_that_a_column_has_are_those_of_none_and_of_all_
     assert_eq!(expiry.remove_now().unwrap(), 1, "the first day has begun");
     clock.set(i64::MAX);
     assert_eq!(expiry.remove_now().unwrap(), 255);
+}
+
+#[test]
+fn an_index_with_unique_times_will_do() {
+    let db = quick();
+    let schema = Schema::builder("t").column("id", ColumnType::U32).nullable("at", ColumnType::Timestamp);
+    let schema = schema.key([("id", Order::Ascending)]).unique_index("by_at", [("at", Order::Ascending)]);
+    let table = db.create_dynamic_table(schema.build().unwrap()).unwrap();
+    let time = |id: u32| at(id.into()).filter(|_| id < 300).map_or(Value::Null, Value::Timestamp);
+    db.transact(|tx| (0..303).try_for_each(|id: u32| table.insert(tx, &[id.into(), time(id)]).map(|_| ())))
+        .unwrap();
+    let clock = Clock::default();
+    let expiry = db.expire_rows("t", clock.options_without_background("at")).unwrap();
+    for (now, removed) in [(0, 1), (199, 199), (i64::MAX, 100)] {
+        clock.set(now);
+        assert_eq!(expiry.remove_now().unwrap(), removed, "at {now}");
+    }
+    check_index(&db, "t", "by_at");
+    assert_eq!(db.transact(|tx| table.scan().collect(tx)).unwrap().len(), 3);
 }
 
 #[test]
@@ -515,6 +543,7 @@ fn closing_the_database_ends_it_also_from_its_own_clock() {
     let clock = Clock::default();
     clock.set(i64::MAX);
     let expiry = db.expire_rows("token", clock.options("expires")).unwrap();
+    until("it has begun", || expiry.statistics().removed_rows > 0);
     db.close().unwrap();
     drop((expiry, db));
     assert_eq!(Arc::strong_count(&clock.0), 1, "its thread has ended");

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use ensilo::{ExpiryOptions, RowChange, TimeUnit, Timestamp};
+use ensilo::{Error, ExpiryOptions, RowChange, TimeUnit, Timestamp};
+use ensilo_test_disk::Faults;
 
 use super::*;
 
@@ -100,11 +101,30 @@ fn rows_expire_in_a_database_that_answers_while_it_is_loaded_and_not_in_one_that
     db.close().unwrap();
     let now = Arc::new(AtomicI64::new(2999));
     let db = open_with(options().read_only(true), &disk).unwrap();
-    assert!(matches!(db.expire_rows("account", by_balance(&now)), Err(ensilo::Error::ReadOnly)));
+    assert!(matches!(db.expire_rows("account", by_balance(&now)), Err(Error::ReadOnly)));
     db.close().unwrap();
     let db = open_with(options().answer_while_loading(true), &disk).unwrap();
     let expiry = db.expire_rows("account", by_balance(&now)).unwrap();
     until(|| expiry.statistics().removed_rows == 3000);
     assert!(ids(&db).into_iter().eq(3000..5000));
     assert!(expiry.failure().is_none(), "{expiry:?}");
+}
+
+#[test]
+fn a_log_that_has_failed_is_a_failure() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = with_times(&disk, options(), 1000);
+    let now = Arc::new(AtomicI64::new(-1));
+    let expiry = db.expire_rows("account", by_balance(&now)).unwrap();
+    disk.set_faults(Faults { sync_error_at: Some(1), goes_on_failing: true, ..Faults::default() });
+    let failed = db.transact(|tx| accounts(&db).insert(tx, &account(1000)));
+    assert!(matches!(failed, Err(Error::LogFailed(_))), "{failed:?}");
+    until(|| {
+        // A row at a time: the first may still find room in the log.
+        now.fetch_max(expiry.statistics().removed_rows.try_into().unwrap(), Ordering::SeqCst);
+        matches!(expiry.failure(), Some(Error::LogFailed(_)))
+    });
+    now.store(999, Ordering::SeqCst);
+    assert!(matches!(expiry.remove_now(), Err(Error::LogFailed(_))));
+    assert!(expiry.statistics().failures > 0);
 }
