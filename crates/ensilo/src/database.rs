@@ -389,9 +389,10 @@ impl<E: Engine> Database<E> {
     /// that database waits for one of this database, directly or through others, or closes this one. It then
     /// ends like a request of another thread.
     ///
-    /// In a hook of [`Options::on_event`], in a closure of [`Database::on_change`], and in a waker that a ticket or a job's handle was polled with,
-    /// the call does not wait: closing may itself wait for the hook or the waker. A thread of the closed
-    /// database goes on with the work. This holds for the hooks, closures and wakers of every database, and also when
+    /// In a hook of [`Options::on_event`], in a closure of [`Database::on_change`], in a clock of
+    /// [`ExpiryOptions::clock`](crate::ExpiryOptions::clock), and in a waker that a ticket or a job's handle was polled with,
+    /// the call does not wait: closing may itself wait for the hook, the clock or the waker. A thread of the closed
+    /// database goes on with the work. This holds for the hooks, closures, clocks and wakers of every database, and also when
     /// the last handle is dropped there.
     ///
     /// Requests under way on other threads are not waited for. Such a request ends as usual, and what it

@@ -12,7 +12,8 @@
 //! # Invariants
 //! - E1: a row is removed only by a transaction that has read it, and found its time among those that have passed. Where another transaction gives it a
 //!   later time, one of the two does not commit.
-//! - E2: the thread has no lock and no transaction while it calls code of the program, which is the clock and the hook for events.
+//! - E2: the thread has no lock and no transaction while it calls code of the program. That is the clock, the hook for events, their destructors, and the
+//!   wakers of those that wait for rows, which every commit may call.
 
 mod expiries;
 mod options;
@@ -56,11 +57,12 @@ pub struct ExpiryStatistics {
     pub column: String,
     /// How many rows were removed.
     pub removed_rows: u64,
-    /// How often a row stayed until a later look, because others were using it.
+    /// How often a row stayed until a later look, because others were using it or it could not be read back from the disk. One that a consumer has
+    /// [taken](crate::generic::Scan::take_first) does not count.
     pub postponed_rows: u64,
-    /// How often a look has ended with an error.
+    /// How often a look of the background has ended with an error. What [`Expiry::remove_now`] returns does not count.
     pub failures: u64,
-    /// The text of the error that the last look has ended with; `None` if it has removed all but what others were using.
+    /// The text of the error that the last look of the background has ended with; `None` if it has removed all but what others were using.
     pub failure: Option<String>,
 }
 
@@ -105,25 +107,30 @@ impl<E: Engine> Database<E> {
     /// # What to rely on
     /// - *Until it is removed, a row that has expired is there*, for every transaction, for about as long as
     ///   [`ExpiryOptions::check_interval`] says, or longer where many expire at once. Where that matters, readers leave such rows out by themselves:
-    ///   `row.expires.is_none_or(|expires| expires > Timestamp::now())`, or a range of the index.
+    ///   `row.expires.is_none_or(|expires| expires > Timestamp::now())`. Where the column is never null, a range of the index does it too; nulls come
+    ///   first in an index, so that a range behind `now` would leave out rows that never expire.
     /// - *A row that lives is not removed.* Its removal is a transaction like any other, which reads the row and finds its time passed: an
     ///   update that gives it a later time, and commits before, keeps it. So indexes, the [change feed](Database::changes), log and recovery have an
     ///   ordinary deletion.
     /// - *Others go first.* Each transaction removes 128 rows at most; after a conflict it removes fewer, and what others keep using stays until the next
     ///   look. Who changes or reads such a row at the same time may meet a conflict and be tried again, as beside every other writer. A row that a
     ///   consumer has [taken](crate::generic::Scan::take_first) stays as long as its transaction is open. Between
-    ///   two transactions the thread rests for as long as the first has taken.
+    ///   two transactions the thread rests for as long as the first has taken, also where the second is for another table.
     /// - *It goes on at the [memory limit](crate::Options::memory_limit_bytes)*, where deletions succeed.
+    /// - *A row that cannot be read back from the disk* ([`Error::RowUnreadable`]) stays until the database is opened again. The others are removed, by an
+    ///   index; by the primary key those behind it stay, too.
     /// - *A crash* may bring rows back that were removed within the milliseconds before; they are removed again.
     ///
     /// The table is looked up by its name at each look: one that was truncated, or whose columns were changed, is served as it is since. While there is
-    /// no such table, column or index, or something else fails, nothing is removed; it is tried again, after pauses of up to a minute. Then
-    /// [`Expiry::failure`] has the error, and so has [`ExpiryStatistics::failure`]; and [`Options::on_event`](crate::Options::on_event), and with the feature `tracing`
-    /// an event, report it when it begins.
+    /// no such table, column or index, or something else fails, nothing is removed; it is tried again, after pauses that grow up to a minute, or are as
+    /// long as the interval where that is longer. Then [`Expiry::failure`] has the error, and so has [`ExpiryStatistics::failure`]. And
+    /// [`Options::on_event`](crate::Options::on_event), and with the feature `tracing` an event, report it when it begins, and when it goes on for
+    /// another cause.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::UnknownColumn`]; [`Error::InvalidOption`] when the column is neither a timestamp nor an integer, the unit is
-    /// missing or does not fit, or no index and no primary key begins with the column; [`Error::ReadOnly`], [`Error::Closed`].
+    /// missing or does not fit, no index and no primary key begins with the column, the interval is below 1 ms, the clock panics, or the system has no
+    /// thread left; [`Error::ReadOnly`], [`Error::Closed`]; [`Error::ThreadPanicked`] when the thread that removes rows has panicked.
     pub fn expire_rows(&self, table: &str, options: ExpiryOptions) -> Result<Expiry<E>> {
         options.check()?;
         if self.shared.read_only().is_some() {

@@ -456,7 +456,8 @@ impl Options {
 
     /// Calls `hook` when something fails outside of requests: a checkpoint that could not be made, a full disk, a log that failed, rows that have expired
     /// and cannot be removed, a callback that has panicked. The hook is called again when what was wrong with the files is over, of which
-    /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the state.
+    /// [`DurabilityStatistics::degraded`](crate::DurabilityStatistics::degraded) has the state. That has nothing of rows that have expired, of which
+    /// [`Expiry::failure`](crate::generic::Expiry::failure) has it, nor of callbacks.
     ///
     /// The hook runs on a thread of the database, which holds no lock. Checkpoints, or the removal of rows that have expired, wait for it; requests do
     /// not.

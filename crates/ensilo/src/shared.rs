@@ -300,7 +300,8 @@ impl<E: Engine> DatabaseShared<E> {
         if let Some(pool) = self.pool.get() {
             panics.catch(|| pool.stop());
         }
-        // Sessions have given their locks back by now.
+        // Its next transaction is refused. One under way ends soon: a wait for a lock is bounded (2PL's `WAIT_MAX`), and a closed database has no
+        // further attempt. But the clock and the hook of the program are waited for.
         self.expiries.join(&mut panics);
         let stored = self.durable().map_or(Ok(()), |durable| durable.close(&*self.engine, &mut panics));
         if let Some(read_only) = self.read_only.get() {

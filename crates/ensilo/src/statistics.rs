@@ -18,7 +18,8 @@ use crate::shared::DatabaseShared;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Committed read-write transactions, those of requests on the catalog included.
+    /// Committed read-write transactions, those of requests on the catalog included, and those by which the database looks for rows that have
+    /// [expired](crate::generic::Database::expire_rows), also where there are none.
     pub commits: u64,
     /// Ended snapshot transactions.
     pub snapshots: u64,
@@ -30,7 +31,8 @@ pub struct Statistics {
     pub attempts_max: u64,
     /// Rows that were removed because they had [expired](crate::generic::Database::expire_rows).
     pub expired_rows: u64,
-    /// How often a look for such rows has ended with an error.
+    /// How often a look for such rows in the background has ended with an error. What
+    /// [`Expiry::remove_now`](crate::generic::Expiry::remove_now) returns does not count.
     pub expiry_failures: u64,
     /// What has come of rows that expire, for each [`Expiry`](crate::generic::Expiry) that goes on.
     pub expiries: Vec<ExpiryStatistics>,

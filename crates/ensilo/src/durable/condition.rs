@@ -56,8 +56,8 @@ pub enum Event {
         /// The directory, and what the system said.
         error: String,
     },
-    /// Rows that have expired are not removed, or not all: see [`Database::expire_rows`](crate::generic::Database::expire_rows). It is tried again. That
-    /// it is over is not reported: [`Expiry::failure`](crate::generic::Expiry::failure) says so.
+    /// Rows that have expired are not removed, or not all: see [`Database::expire_rows`](crate::generic::Database::expire_rows). It is tried again.
+    /// Another cause is reported again. That it is over is not reported: [`Expiry::failure`](crate::generic::Expiry::failure) says so.
     ExpiryFailed {
         /// The name of the table.
         table: String,

@@ -95,7 +95,10 @@ impl ExpiryOptions {
     }
 
     /// Sets how long after one look for rows that have expired the next one begins, at least 1 ms, by default a second. A look that finds
-    /// none costs a few microseconds.
+    /// none costs a few microseconds, and counts as a commit in [`Statistics::commits`](crate::Statistics::commits).
+    ///
+    /// The first look begins at once. After `Duration::MAX` there is no other, and only
+    /// [`Expiry::remove_now`](crate::generic::Expiry::remove_now) removes what expires later.
     pub fn check_interval(mut self, interval: Duration) -> Self {
         self.check_interval = interval;
         self
@@ -103,6 +106,9 @@ impl ExpiryOptions {
 
     /// Sets what says how late it is, by default [`Timestamp::now`](crate::Timestamp::now). For tests: rows then expire when the test says so.
     /// The times at which the database looks for them are not those of this clock.
+    ///
+    /// Closing the database waits for a call of the clock, and drops it. A handle to the database in the clock keeps the database open: with it the last
+    /// one never goes, so that only [`Database::close`](crate::generic::Database::close) closes it.
     pub fn clock(mut self, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Clock(Arc::new(now));
         self

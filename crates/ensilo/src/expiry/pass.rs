@@ -2,6 +2,9 @@
 //!
 //! A transaction that meets a conflict is made anew with fewer rows, down to one: so others that use a few of them do not keep the rest. A row that
 //! cannot be removed by itself stays until the next pass.
+//!
+//! A look along the primary key reads the rows, so that it ends at the first one that cannot be read back from the disk, and does not say which that
+//! is: those before it go by smaller and smaller transactions, those behind it stay. A look along an index reads none of them.
 
 use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;

@@ -80,7 +80,7 @@ fn a_clock_that_panics_is_a_failure_until_it_does_not() {
     until("it has failed", || never.statistics().failures == 1);
     let expiry = db.expire_rows("token", by(&panics)).unwrap();
     let is_clock = |error| matches!(error, Some(Error::InvalidOption(text)) if text.contains("clock"));
-    until("it has failed twice", || expiry.statistics().failures == 2);
+    until("it has failed twice", || expiry.statistics().failures >= 2);
     assert!(is_clock(expiry.failure()) && is_clock(never.failure()));
     assert_eq!(ids(&db), [0, 1, 2, 3]);
     panics.store(false, Ordering::SeqCst);
