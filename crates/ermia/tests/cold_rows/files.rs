@@ -232,7 +232,7 @@ fn rows_that_are_longer_than_a_file_have_one_of_their_own() {
         stage.put(100 + key, &[key; LONG_WORDS]);
     }
     let cold = stage.cold();
-    assert!(cold.evicted >= KEYS / 2 && cold.row_bytes > 4 * FILE_BYTES, "{cold:?}");
+    assert!(cold.evicted >= 3 && cold.row_bytes > 2 * FILE_BYTES, "{cold:?}");
     for key in (0..KEYS).rev() {
         assert_eq!((stage.read(key), stage.read(100 + key)), (Some(key), Some(key)));
     }
