@@ -34,8 +34,8 @@ const PREFETCHED_BYTES_MAX: usize = 1024;
 const STORE_BITS: u32 = 25;
 const LEN_SHIFT: u32 = STORE_BITS + RoundedWords::BITS;
 const _: () = assert!(TableId::MAX.0 < 1 << STORE_BITS && ROW_LEN_MAX < 1 << (64 - LEN_SHIFT));
-/// A header is shorter than a row.
-const _: () = assert!(2 * ROW_LEN_MAX / WORD_BYTES < RoundedWords::MAX);
+/// The size of every record can be said: the words of the longest row, and of a header, which is shorter than that.
+const _: () = assert!(2 * ROW_LEN_MAX / 8 < RoundedWords::MAX);
 
 /// What a record begins with.
 #[repr(C)]
@@ -234,6 +234,14 @@ impl<H> RawRecord<H> {
         len_bytes.div_ceil(8) <= self.capacity_words()
     }
 
+    /// Returns whether the record is a large block (`ensilo_slab::Heap::is_large`) of which a row of `len_bytes` takes less than a quarter: such a
+    /// row is better off in a record of its own.
+    #[inline]
+    #[must_use]
+    pub fn wastes_large(self, len_bytes: usize) -> bool {
+        len_bytes.div_ceil(8) < self.capacity_words() / 4 && Heap::is_large(Self::layout_of(self.size()))
+    }
+
     /// Stores one word of the row. The caller has the record to itself, but for readers, and `index` is within the row.
     ///
     /// # Panics
@@ -385,7 +393,8 @@ impl<H> RawRecord<H> {
     #[inline]
     fn size_for(row_len_bytes: usize) -> RoundedWords {
         assert!(row_len_bytes <= ROW_LEN_MAX, "a row that is too large");
-        RoundedWords::at_least(Self::HEAD_WORDS + row_len_bytes.div_ceil(WORD_BYTES))
+        // Eight bytes of the row a word, also where a model checker's atomics are larger.
+        RoundedWords::at_least(Self::HEAD_WORDS + row_len_bytes.div_ceil(8))
     }
 
     #[inline]

@@ -54,3 +54,18 @@ fn the_longest_row_is_read_as_it_was_stored() {
     // SAFETY: nobody else has its address.
     unsafe { record.free(&guard) };
 }
+
+#[test]
+fn a_large_record_is_wasted_by_a_row_of_less_than_a_quarter() {
+    let epochs = Epochs::new(EpochOptions::default(), Pool::new(None));
+    let participant = epochs.participant();
+    let guard = participant.pin();
+    let (large, small) = (allocate(&guard, 1 << 20), allocate(&guard, 1 << 10));
+    assert!(large.wastes_large(0) && large.wastes_large(200 << 10));
+    assert!(!large.wastes_large(300 << 10) && !large.wastes_large(1 << 20));
+    assert!(!small.wastes_large(0), "small blocks are found again by others of their class");
+    // SAFETY: nobody else has its address.
+    unsafe { large.free(&guard) };
+    // SAFETY: as above.
+    unsafe { small.free(&guard) };
+}

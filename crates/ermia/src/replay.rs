@@ -1,7 +1,7 @@
 //! Putting a log and a checkpoint back into the engine.
 //!
 //! They may come from either engine, in any order and through many threads: of two versions of a record the one with the larger stamp stays,
-//! and takes the place of the other in memory, if it fits there.
+//! and takes the place of the other in memory, if it fits there and does not leave most of a large block unused.
 //! Words that were logged without their row, as Silo's engine does it, wait until all rows are there.
 
 mod pending;
@@ -103,8 +103,7 @@ impl<'e, I: Isolation> ErmiaReplayer<'e, I> {
                 None
             }
             Change::Patch(words) => {
-                self.pending.add((table, write.key), tid, words.clone());
-                return Ok(());
+                return self.pending.add((table, write.key), tid, words.clone());
             }
         };
         let store = match store {
@@ -298,18 +297,41 @@ fn put<I: Isolation>(
         return Ok(0);
     }
     let rows_before = rows_of(before);
-    let version = if before.record().fits(row.map_or(0, <[u8]>::len)) {
-        fill(before, row);
-        before.set_created(stamp);
-        before
-    } else {
-        let larger = allocate(store, row, stamp, guard)?;
-        record.replace(larger);
-        // SAFETY: nothing leads to it any more, and who looks at a version holds the lock.
-        unsafe { before.free(guard) };
-        larger
+    let version = match replacement(before, store, row, stamp, guard)? {
+        None => {
+            fill(before, row);
+            before.set_created(stamp);
+            before
+        }
+        Some(new) => {
+            record.replace(new);
+            // SAFETY: nothing leads to it any more, and who looks at a version holds the lock.
+            unsafe { before.free(guard) };
+            new
+        }
     };
     Ok(rows_of(version) - rows_before)
+}
+
+/// Returns a version for a row, or a deletion, that does not fit into the one before, or leaves most of a large block unused: the rows of
+/// a log, one after the other, need no more memory than they did when they were logged.
+fn replacement<I: Isolation>(
+    before: Version<I>,
+    store: &ErmiaStore,
+    row: Option<&[u8]>,
+    stamp: Stamp,
+    guard: &Guard<'_>,
+) -> Result<Option<Version<I>>, ReplayError> {
+    let row_len = row.map_or(0, <[u8]>::len);
+    let fits = before.record().fits(row_len);
+    if fits && !before.record().wastes_large(row_len) {
+        return Ok(None);
+    }
+    match allocate(store, row, stamp, guard) {
+        // It takes the room that there is.
+        Err(ReplayError::OutOfMemory) if fits => Ok(None),
+        allocated => allocated.map(Some),
+    }
 }
 
 /// Returns a version that nobody else knows.

@@ -9,10 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{
-    AbortReason, Direction, Engine, EngineOptions, Read, Session, TableId, TransactionOf, Write,
+    AbortReason, Direction, Engine, EngineOptions, Read, Replayer as _, Session, TableId, TransactionOf,
+    Write,
 };
 use ensilo_epoch::Advance;
 use ensilo_ermia::{Ermia, ErmiaSession, ErmiaStore, Isolation, Serializable, SnapshotIsolation};
+use ensilo_log::{Change, Replay as _, Write as LogWrite};
 
 type Started<I> = (Arc<Ermia<I>>, Arc<ErmiaStore>, [ErmiaSession<I>; 2]);
 
@@ -391,4 +393,24 @@ fn delete_if_there<I: Isolation>(session: &mut ErmiaSession<I>, store: &ErmiaSto
     let Some(found) = tx.find(store, &number.to_be_bytes()).unwrap() else { return false };
     tx.delete(found).unwrap();
     tx.commit().is_ok()
+}
+
+#[test]
+fn a_replay_needs_no_memory_for_large_rows_that_were_deleted_or_are_short_now() {
+    let mut options = EngineOptions::default();
+    options.epochs.advance = Advance::Manual;
+    options.memory_limit_bytes = Some(24 << 20);
+    let engine = Ermia::<Serializable>::start(options);
+    let replayer = engine.replayer();
+    let mut worker = replayer.worker();
+    let large = vec![7; 8 << 20];
+    for key in 0..20_u64 {
+        let second = if key % 2 == 0 { Change::Delete } else { Change::Put(&large[..100]) };
+        for (number, change) in (1..).zip([Change::Put(&large), second]) {
+            let write = LogWrite { tid: (2 * key + number) << 3, table: 1, key: &key.to_be_bytes(), change };
+            replayer.apply(&mut worker, &[write]).unwrap();
+        }
+    }
+    drop(worker);
+    assert_eq!(replayer.finish().unwrap().stores[0].rows, 10);
 }

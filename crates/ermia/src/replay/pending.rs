@@ -1,5 +1,6 @@
 //! Words that were logged without their row, until all rows are there.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem::take;
@@ -28,8 +29,20 @@ struct PendingWord {
     word: u64,
 }
 
-/// The words of some rows by table and key, of each row each index once, in their order.
-type Shard = HashMap<TableId, HashMap<Box<[u8]>, Vec<PendingWord>>>;
+/// The words of one row, as they came.
+///
+/// An index may stand here more than once until there is no more room: only then are the words sorted, and the older ones of an index go.
+/// There is room for as many again each time, so that a word is moved a few times in whatever order patches come.
+#[derive(Debug, Default)]
+struct PendingRow {
+    words: Vec<PendingWord>,
+    /// How many words were sorted in all.
+    #[cfg(test)]
+    sorted: usize,
+}
+
+/// The words of some rows by table and key.
+type Shard = HashMap<TableId, HashMap<Box<[u8]>, PendingRow>>;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -49,8 +62,8 @@ impl PendingRows {
         &self,
         (table, key): (TableId, &[u8]),
         tid: Tid,
-        words: impl Iterator<Item = (u32, u64)>,
-    ) {
+        words: impl ExactSizeIterator<Item = (u32, u64)>,
+    ) -> Result<(), ReplayError> {
         let shard = self.hasher.hash_one((table, key)) as usize % SHARDS;
         let mut shard = lock(&self.shards[shard]);
         let rows = shard.entry(table).or_default();
@@ -58,14 +71,7 @@ impl PendingRows {
             Some(row) => row,
             None => rows.entry(key.into()).or_default(),
         };
-        for (index, word) in words {
-            let pending = PendingWord { index, tid, word };
-            match row.binary_search_by_key(&index, |pending| pending.index) {
-                Ok(at) if row[at].tid <= tid => row[at] = pending,
-                Ok(_) => {}
-                Err(at) => row.insert(at, pending),
-            }
-        }
+        row.add(tid, words)
     }
 
     /// Writes all words into their rows, by so many threads.
@@ -80,7 +86,9 @@ impl PendingRows {
             for shard in self.shards.iter().skip(share).step_by(threads) {
                 for (table, rows) in take(&mut *lock(shard)) {
                     let store = replayer.store(table)?;
-                    for (key, words) in rows {
+                    for (key, mut row) in rows {
+                        row.settle();
+                        let words = row.words;
                         let guard = participant.pin();
                         let finish = || finish_row::<I>(replayer.engine, &store, &key, &words, &guard);
                         replayer.within_limit(&guard, finish)?;
@@ -98,6 +106,34 @@ impl PendingRows {
             };
             threads.into_iter().try_for_each(join)
         })
+    }
+}
+
+impl PendingRow {
+    /// Adds words that a transaction with this TID has logged.
+    fn add(&mut self, tid: Tid, words: impl ExactSizeIterator<Item = (u32, u64)>) -> Result<(), ReplayError> {
+        if self.words.capacity() - self.words.len() < words.len() {
+            self.make_room(words.len())?;
+        }
+        self.words.extend(words.map(|(index, word)| PendingWord { index, tid, word }));
+        Ok(())
+    }
+
+    /// Makes room for so many words, and for as many as there are.
+    fn make_room(&mut self, len: usize) -> Result<(), ReplayError> {
+        self.settle();
+        let more = len.max(self.words.len());
+        self.words.try_reserve(more).map_err(|_| ReplayError::OutOfMemory)
+    }
+
+    /// Leaves the latest word of each index, in the order of the indexes.
+    fn settle(&mut self) {
+        #[cfg(test)]
+        {
+            self.sorted += self.words.len();
+        }
+        self.words.sort_unstable_by_key(|word| (word.index, Reverse(word.tid)));
+        self.words.dedup_by_key(|word| word.index);
     }
 }
 
@@ -124,4 +160,44 @@ fn finish_row<I: Isolation>(
     version.record().store_words(words.map(|word| (word.index as usize, word.word)));
     version.set_created(Stamp::of(last));
     Ok(())
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    const PATCH_WORDS: u32 = 1000;
+
+    fn add(row: &mut PendingRow, first: u32, len: u32, tid: u64) {
+        row.add(Tid::from_raw(tid), (first..first + len).map(|index| (index, tid))).unwrap();
+    }
+
+    #[test]
+    fn patches_in_descending_order_are_sorted_a_few_times() {
+        let mut row = PendingRow::default();
+        (0..60).rev().for_each(|patch| add(&mut row, patch * PATCH_WORDS, PATCH_WORDS, 1));
+        row.settle();
+        assert!(row.words.iter().map(|word| word.index).eq(0..60 * PATCH_WORDS));
+        assert!(row.sorted < 4 * row.words.len(), "{} words were sorted", row.sorted);
+    }
+
+    #[test]
+    fn words_in_descending_order_are_sorted_a_few_times() {
+        let mut row = PendingRow::default();
+        (0..10_000).rev().for_each(|index| add(&mut row, index, 1, 1));
+        row.settle();
+        assert!(row.words.iter().map(|word| word.index).eq(0..10_000));
+        assert!(row.sorted < 4 * row.words.len(), "{} words were sorted", row.sorted);
+    }
+
+    #[test]
+    fn the_latest_word_of_an_index_stays_and_no_more_room_is_taken() {
+        let mut row = PendingRow::default();
+        // 7 is prime to 1000: every TID comes, none in its order.
+        (0..1000).for_each(|patch| add(&mut row, 5, 2, 1 + patch * 7 % 1000));
+        assert!(row.words.capacity() < 16, "room for {} words", row.words.capacity());
+        row.settle();
+        let words: Vec<_> = row.words.iter().map(|word| (word.index, word.word)).collect();
+        assert_eq!(words, [(5, 1000), (6, 1000)]);
+    }
 }

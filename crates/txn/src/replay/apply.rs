@@ -77,9 +77,8 @@ fn insert<V: Variant>(
     if let Change::Patch(words) = &write.change {
         let locked = LockedRecord::new(record);
         locked.begin(&leftover.arena, words.len())?;
-        for (index, word) in words.clone() {
-            locked.set(&leftover.arena, PendingWord { index, tid, word })?;
-        }
+        let words = words.clone().map(|(index, word)| PendingWord { index, tid, word });
+        locked.set_words(&leftover.arena, words, |_| {})?;
     }
     let inserted = store.index().insert_if_absent(write.key, record.index_value(), guard, &mut ());
     if matches!(inserted, Ok(Inserted::New)) {
@@ -225,13 +224,12 @@ impl ReplayTarget<'_, '_> {
             locked.begin(&self.leftover.arena, words.len())?;
             self.leftover.pending.push(self.record);
         }
-        let len_words = self.record.row().len_words();
-        for (index, word) in words {
-            let is_set = locked.set(&self.leftover.arena, PendingWord { index, tid, word })?;
-            if is_set && self.is_live() && (index as usize) < len_words {
-                self.record.store_word(index as usize, word);
+        let len_words = if self.is_live() { self.record.row().len_words() } else { 0 };
+        let words = words.map(|(index, word)| PendingWord { index, tid, word });
+        locked.set_words(&self.leftover.arena, words, |word| {
+            if (word.index as usize) < len_words {
+                self.record.store_word(word.index as usize, word.word);
             }
-        }
-        Ok(())
+        })
     }
 }

@@ -58,7 +58,7 @@ impl LockedRecord {
     pub(super) fn words(&self) -> &[PendingWord] {
         let Some(list) = self.list() else { return &[] };
         // SAFETY: a list that a record leads to was made by `begin`, in an arena that is still there, and its first `len` words were
-        // written by `insert`; the lock keeps others from changing it.
+        // written by `push`; the lock keeps others from changing it.
         unsafe { std::slice::from_raw_parts(first(list), list.as_ref().len as usize) }
     }
 
@@ -69,17 +69,49 @@ impl LockedRecord {
         Ok(())
     }
 
-    /// Sets a word, unless a later patch has set it; says whether it did. There is a list.
-    pub(super) fn set(&self, arena: &Bump, word: PendingWord) -> Result<bool, ReplayError> {
-        let at = match self.words().binary_search_by_key(&word.index, |pending| pending.index) {
-            Ok(at) => at,
-            Err(at) => return self.insert(arena, at, word).map(|()| true),
+    /// Sets words, of each of which it tells `on_set`, but those that a later patch has set. There is a list.
+    ///
+    /// New words go behind the others, and to their places together: a patch of many moves each word of the list once.
+    pub(super) fn set_words(
+        &self,
+        arena: &Bump,
+        words: impl Iterator<Item = PendingWord>,
+        mut on_set: impl FnMut(PendingWord),
+    ) -> Result<(), ReplayError> {
+        let mut sorted = self.words().len();
+        for word in words {
+            let is_out_of_order = self.words()[sorted..].last().is_some_and(|last| last.index >= word.index);
+            if is_out_of_order {
+                sorted = self.settle(sorted);
+            }
+            if self.set(arena, sorted, word)? {
+                on_set(word);
+            }
+        }
+        self.settle(sorted);
+        Ok(())
+    }
+
+    /// Sets a word, unless a later patch has set it; says whether it did. The first `sorted` words are in their order, and those behind
+    /// them are of smaller indexes than this one and of others than the first.
+    fn set(&self, arena: &Bump, sorted: usize, word: PendingWord) -> Result<bool, ReplayError> {
+        let Ok(at) = self.words()[..sorted].binary_search_by_key(&word.index, |pending| pending.index) else {
+            return self.push(arena, word).map(|()| true);
         };
         let is_later = self.words()[at].tid <= word.tid;
         if is_later {
             self.write(at, word);
         }
         Ok(is_later)
+    }
+
+    /// Moves the words behind the first `sorted` ones to their places. Returns how many are in their order now: all.
+    fn settle(&self, sorted: usize) -> usize {
+        let Some(list) = self.list() else { return 0 };
+        // SAFETY: as in `words`; the lock keeps others from the list, and no other reference into it lives during this call.
+        let words = unsafe { std::slice::from_raw_parts_mut(first(list), list.as_ref().len as usize) };
+        merge(words, sorted);
+        words.len()
     }
 
     /// Takes out the words that a base with this TID has set as well.
@@ -106,32 +138,28 @@ impl LockedRecord {
         self.0.set_side(std::ptr::null_mut());
     }
 
-    /// Puts a word in front of the one at a place, or behind the last one.
-    fn insert(&self, arena: &Bump, at: usize, word: PendingWord) -> Result<(), ReplayError> {
+    /// Puts a word behind the last one.
+    fn push(&self, arena: &Bump, word: PendingWord) -> Result<(), ReplayError> {
         let len = self.words().len();
-        let list = self.with_room(arena, len)?;
-        assert!(at <= len, "a place within the list");
-        // SAFETY: the list has room for a word more than the first `len`, which were written; the lock keeps others from it, and no
-        // reference into it lives during this call.
-        unsafe { std::ptr::copy(first(list).add(at), first(list).add(at + 1), len - at) };
-        self.write(at, word);
+        self.with_room(arena, len)?;
+        self.write(len, word);
         self.set_len(len + 1);
         Ok(())
     }
 
-    /// Returns the list, which has `len` words, with room for one more.
-    fn with_room(&self, arena: &Bump, len: usize) -> Result<NonNull<List>, ReplayError> {
+    /// Sees to it that the list, which has `len` words, has room for one more.
+    fn with_room(&self, arena: &Bump, len: usize) -> Result<(), ReplayError> {
         let list = self.list().expect("a list was begun");
         // SAFETY: see `words`.
         if unsafe { list.as_ref() }.capacity as usize > len {
-            return Ok(list);
+            return Ok(());
         }
         let larger = allocate(arena, (2 * len).max(1))?;
         // SAFETY: the larger list has room for more words, and is new.
         unsafe { std::ptr::copy_nonoverlapping(first(list), first(larger), len) };
         self.0.set_side(larger.as_ptr().cast());
         self.set_len(len);
-        Ok(larger)
+        Ok(())
     }
 
     /// Writes the word at a place within the capacity.
@@ -151,6 +179,25 @@ impl LockedRecord {
     }
 }
 
+/// Moves the words behind the first `sorted` ones to their places; each part is in its order, and no index is in both. Returns how many words
+/// it has looked at to move them.
+fn merge(words: &mut [PendingWord], sorted: usize) -> usize {
+    let (before, added) = words.split_at(sorted);
+    let (Some(first), Some(last)) = (added.first(), added.last()) else { return 0 };
+    let from = before.partition_point(|word| word.index < first.index);
+    if from == sorted {
+        return 0;
+    }
+    let (is_one_piece, added_len) = (last.index < before[from].index, added.len());
+    let words = &mut words[from..];
+    if is_one_piece {
+        words.rotate_right(added_len);
+    } else {
+        words.sort_unstable_by_key(|word| word.index);
+    }
+    words.len()
+}
+
 fn allocate(arena: &Bump, capacity: usize) -> Result<NonNull<List>, ReplayError> {
     let words = Layout::array::<PendingWord>(capacity).expect("fewer words than a row has");
     let (layout, _) = Layout::new::<List>().extend(words).expect("fewer words than a row has");
@@ -164,4 +211,36 @@ fn allocate(arena: &Bump, capacity: usize) -> Result<NonNull<List>, ReplayError>
 fn first(list: NonNull<List>) -> *mut PendingWord {
     // SAFETY: the words begin behind the head, in the same piece of memory.
     unsafe { list.add(1) }.cast().as_ptr()
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn words(indexes: impl Iterator<Item = u32>) -> impl Iterator<Item = PendingWord> {
+        indexes.map(|index| PendingWord { index, tid: Tid::from_raw(1), word: 0 })
+    }
+
+    /// Adds patches of these words, and returns how many words were moved for each.
+    fn moved_for<I: Iterator<Item = u32>>(patches: impl Iterator<Item = I>) -> Vec<usize> {
+        let mut list = Vec::new();
+        let add = |patch: I| {
+            let sorted = list.len();
+            list.extend(words(patch));
+            let moved = merge(&mut list, sorted);
+            assert!(list.is_sorted_by_key(|word| word.index));
+            moved
+        };
+        patches.map(add).collect()
+    }
+
+    #[test]
+    fn a_patch_moves_the_words_behind_it_once() {
+        let descending = moved_for((0..60).rev().map(|patch| patch * 1000..(patch + 1) * 1000));
+        assert!(descending.iter().enumerate().all(|(before, &moved)| moved <= (before + 1) * 1000));
+        let ascending = moved_for((0..60).map(|patch| patch * 1000..(patch + 1) * 1000));
+        assert!(ascending.iter().all(|&moved| moved == 0));
+        let interleaved = moved_for((0..60).rev().map(|patch| (0..1000).map(move |word| word * 60 + patch)));
+        assert!(interleaved.iter().enumerate().all(|(before, &moved)| moved <= (before + 1) * 1000));
+    }
 }
