@@ -168,10 +168,16 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
         false
     }
 
-    /// Returns why walks leave rows out, if they do: some could not be read back from where they went when they left
+    /// Returns why walks leave rows out, if they do from now on: some could not be read back from where they went when they left
     /// memory. They are as they were in checkpoint and log.
     fn unreadable_rows(&self) -> Option<Arc<str>> {
         None
+    }
+
+    /// Returns how many rows walks have left out because there was no memory to read them back at that moment. Whoever relies on a
+    /// walk compares this with what it was before; another walk may find them.
+    fn rows_left_out(&self) -> u64 {
+        0
     }
 
     /// Returns why rows do not leave memory although they should, if the last attempt has failed.

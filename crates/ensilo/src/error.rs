@@ -300,6 +300,10 @@ impl Error {
 /// What helps where a row that had left memory cannot be read back.
 pub(crate) const UNREADABLE_ROW: &str = "a row that had left memory cannot be read back: open the database again, whose checkpoint and log have it";
 
+/// What is to be done about a walk that has [left a row out](ensilo_engine::Engine::rows_left_out).
+pub(crate) const NO_MEMORY_FOR_ROW: &str =
+    "the system had no memory to read a row back that had left memory: try again when there is some";
+
 const NO_TRANSACTION: &str = "no transaction is open in this session, or not the one that has found the row";
 
 const DEADLINE_EXCEEDED: &str = "the session's deadline has passed; a transaction that was open is undone";

@@ -2,7 +2,8 @@
 //!
 //! A walk holds versions back as a transaction does, a batch at a time: it has a place in the table of transactions, and publishes where it
 //! has begun. What has changed since the checkpoint began is in the log, and left out. Rows that have left memory are read where they are, and
-//! stay there; if one cannot be read, the [engine says so](ensilo_engine::Engine::unreadable_rows).
+//! stay there; if one cannot be read, the [engine says so](ensilo_engine::Engine::unreadable_rows), and if there was no memory for one, it
+//! [counts it](ensilo_engine::Engine::rows_left_out).
 
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};

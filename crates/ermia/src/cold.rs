@@ -92,6 +92,7 @@ struct Counts {
     rows: unchecked::AtomicU64,
     evicted: unchecked::AtomicU64,
     loaded: unchecked::AtomicU64,
+    left_out: unchecked::AtomicU64,
 }
 
 /// Why a row cannot be read back.
@@ -191,9 +192,14 @@ impl ColdRows {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
-    /// A walk has left a row out because it could not be read: whoever relies on the walk learns it from [`ColdRows::unreadable`].
+    /// A walk has left a row out because there was no memory for it: whoever relies on the walk learns it from [`ColdRows::left_out`].
     pub(crate) fn note_left_out(&self) {
-        self.unreadable.get_or_init(|| "there was no memory for a row that was to be read back".into());
+        self.counts.left_out.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many rows walks have left out for want of memory.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.counts.left_out.load(Ordering::Relaxed)
     }
 
     fn note_unreadable(&self, segment: &Segment, error: &io::Error) -> Unreadable {
@@ -243,7 +249,7 @@ impl ColdRows {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns why walks leave rows out, if they do.
+    /// Returns why walks leave rows out, if they do from now on.
     pub(crate) fn unreadable(&self) -> Option<Arc<str>> {
         self.unreadable.get().cloned()
     }

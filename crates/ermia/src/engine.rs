@@ -238,6 +238,10 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         self.shared.cold.as_ref().and_then(ColdRows::unreadable)
     }
 
+    fn rows_left_out(&self) -> u64 {
+        self.shared.cold.as_ref().map_or(0, ColdRows::left_out)
+    }
+
     fn eviction_failure(&self) -> Option<Arc<str>> {
         self.shared.cold.as_ref().and_then(ColdRows::failure)
     }

@@ -109,14 +109,17 @@ impl SessionLog {
         self.writer.set_tid(tid.get());
         let entry = self.writer.entry();
         let move_commit = |epoch| participant.move_commit(epoch);
-        if entry.is_empty() {
+        if entry.len() > RECORD_BYTES_MAX {
+            self.writer.publish();
             return self.ring.skip(place, &[], move_commit);
         }
-        if entry.len() <= RECORD_BYTES_MAX {
-            return self.ring.fill(place, entry, move_commit);
+        if entry.is_empty() {
+            self.ring.skip(place, &[], move_commit);
+        } else {
+            self.ring.fill(place, entry, move_commit);
         }
-        self.writer.publish();
-        self.ring.skip(place, &[], move_commit);
+        // There was room for whole rows, of which a few words were logged.
+        self.writer.give_up();
     }
 
     /// Copies the entry that was prepared, of a write alone, to a place of its own. What is replayed is the entry of the transaction.
@@ -125,6 +128,7 @@ impl SessionLog {
         let stamp = clock.take_in(epoch, units);
         let place = Place::new(stamp.tid().get(), units);
         self.ring.skip(place, self.writer.entry(), |epoch| participant.move_commit(epoch));
+        self.writer.give_up();
     }
 
     /// Fills the place of a commit that has come to nothing, if there is one.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use ensilo_txn::{AccountId, Engine, Session, Silo, Variant, Worker, Write};
+use ensilo_txn::{AccountId, Engine, Read, Session, Silo, Standard, TableId, Variant, Worker, Write};
 
 const ROWS: usize = 30_000;
 
@@ -91,4 +91,32 @@ fn a_step_of_the_collection_is_short() {
         assert!(now < before && before - now <= FREED_MAX, "{before} {now}");
         before = now;
     }
+}
+
+/// Lets a row shrink, and returns how much memory it leaves.
+fn left_by_a_row_that_shrinks<V: Variant>(bytes: usize) -> u64 {
+    let engine = manual_engine::<V>();
+    let store = engine.new_store(TableId(1)).unwrap();
+    let mut worker = engine.session();
+    for row in [vec![7; bytes / 8], vec![7; 3]] {
+        let mut tx = worker.begin();
+        match tx.find(&store, b"key").unwrap() {
+            Some(found) => tx.put(found, &row, row.len() * 8).unwrap(),
+            None => assert!(insert(&mut tx, &store, "key", &row)),
+        }
+        tx.commit().unwrap();
+        pass_snapshot(&engine);
+    }
+    for _ in 0..20 {
+        pass_snapshot(&engine);
+        taken_out(&engine, &mut worker);
+    }
+    assert_eq!(read(&mut worker.begin(), &store, "key"), Some(vec![7; 3]));
+    engine.statistics().memory.of(AccountId(1))
+}
+
+#[test]
+fn a_large_row_that_shrinks_gives_its_memory_back() {
+    assert!(left_by_a_row_that_shrinks::<Standard>(4 << 20) < 1 << 20);
+    assert!(left_by_a_row_that_shrinks::<ensilo_txn::Simple>(4 << 20) < 1 << 20);
 }

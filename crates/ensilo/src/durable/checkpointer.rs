@@ -36,7 +36,7 @@ use super::rate_limit::RateLimit;
 use super::schedule::{LogGrowth, Room, Schedule};
 use super::statistics::CheckpointStatistics;
 use super::walk::{Walk, io_failed};
-use crate::error::{Name, UNREADABLE_ROW};
+use crate::error::{NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
 use crate::loading::LoadState;
 use crate::mutex::lock;
 use crate::trace;
@@ -239,8 +239,13 @@ impl Checkpointer {
         place: CheckpointPlace,
         job: &CheckpointJob<'_, E>,
     ) -> Result<InstalledCheckpoint> {
+        let left_out_before = job.engine.rows_left_out();
         let written = self.write(&place, job)?;
         check_readable(job.engine)?;
+        if job.engine.rows_left_out() > left_out_before {
+            let text = format!("it would leave rows out: {NO_MEMORY_FOR_ROW}");
+            return Err(Error::CheckpointFailed(Name::new(text)));
+        }
         E::reached(Failpoint::CheckpointWritten);
         let (engine, log) = (job.engine, job.log);
         let end_epoch = engine.epochs().global_epoch();
@@ -463,7 +468,7 @@ pub(super) fn bytes_of_rows<E: Engine>(engine: &E) -> u64 {
     statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
 }
 
-/// Checks that a walk finds all rows.
+/// Checks that a walk finds all rows that there is memory for.
 fn check_readable<E: Engine>(engine: &E) -> Result<()> {
     engine.unreadable_rows().map_or(Ok(()), |reason| {
         let text = format!("it would leave rows out. {UNREADABLE_ROW}: {reason}");

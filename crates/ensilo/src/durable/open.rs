@@ -34,7 +34,7 @@ use super::read_only::ReadOnly;
 use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
-use crate::error::{Abort, Name, UNREADABLE_ROW};
+use crate::error::{Abort, NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
 use crate::loading::Loads;
 use crate::options::{EPOCH_INTERVAL_MAX, Options};
 use crate::shared::DatabaseShared;
@@ -222,6 +222,9 @@ fn replay_and_load<E: Engine>(
     trace::recovery_phase("indexes made", start.elapsed());
     if let Some(reason) = shared.engine.unreadable_rows() {
         return Err(Error::from_open(OpenError::Refused(format!("{UNREADABLE_ROW}: {reason}"))));
+    }
+    if shared.engine.rows_left_out() > 0 {
+        return Err(Error::from_open(OpenError::Refused(NO_MEMORY_FOR_ROW.into())));
     }
     replayed.checkpoint_bytes += loads.as_ref().map_or(0, Loads::bytes_at_once);
     Ok((RecoveryStatistics::new(start.elapsed(), &replayed), loads))

@@ -18,7 +18,7 @@ use super::state::LoadState;
 use super::table_blocks::{LoadBlock, TableBlocks};
 use crate::catalog::rebuild::IndexRebuild;
 use crate::catalog::table_core::TableCore;
-use crate::error::{Abort, Name, UNREADABLE_ROW};
+use crate::error::{Abort, NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
 use crate::mutex::lock;
 use crate::records::RecordCounts;
 use crate::{Error, Result};
@@ -288,10 +288,14 @@ impl<E: Engine> TableLoad<E> {
                 when_short: (!is_pinned).then_some(&when_short),
                 is_stopped: &|| self.check_going().is_err(),
             };
+            let left_out_before = engine.rows_left_out();
             rebuild.run(&[table])?;
             self.check_going()?;
             if let Some(reason) = engine.unreadable_rows() {
                 return Err(self.fail(&format!("{UNREADABLE_ROW}: {reason}")));
+            }
+            if engine.rows_left_out() > left_out_before {
+                return Err(self.fail(NO_MEMORY_FOR_ROW));
             }
             table.load.end();
             state.note_table(self.id());

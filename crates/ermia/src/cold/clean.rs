@@ -30,7 +30,7 @@ const BATCH_LEN: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     current: Option<Cleaning>,
-    /// The disk took nothing the last time.
+    /// The disk took nothing the last time, or there was no memory.
     is_refused: bool,
 }
 
@@ -62,7 +62,7 @@ impl Cleaner {
             Ok(true) => return Remains::Now,
             // What is left is damaged, or of a store that was dropped: it goes with that.
             Ok(false) => cleaning.segment.leave(),
-            // The disk takes nothing.
+            // The disk takes nothing, or there was no memory for the rows.
             Err(_) => {}
         }
         self.current = None;
@@ -82,7 +82,12 @@ impl Cleaning {
         if self.segment.live_words() == 0 || left_words == 0 {
             return Ok(false);
         }
-        let Ok(bytes) = self.read_piece(cold, left_words) else { return Ok(false) };
+        let bytes = match self.read_piece(cold, left_words) {
+            Ok(bytes) => bytes,
+            // There may be memory later.
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Err(error),
+            Err(_) => return Ok(false),
+        };
         let records = records_of(&bytes, self.segment.first_word() + self.done_words);
         for batch in records.chunks(BATCH_LEN) {
             state.look(shared, |guard, _| move_all(shared, cold, batch, guard))?;

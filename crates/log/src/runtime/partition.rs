@@ -55,9 +55,9 @@ impl LogPartition {
         self.inbox.lock().push(opened);
     }
 
-    /// Seals a buffer. A logger that makes rounds anyway is left to it.
-    pub(crate) fn seal(&self, filling: Filling) {
-        let is_urgent = self.pool.note_sealed(filling.capacity());
+    /// Seals a buffer, which may have been set aside. A logger that makes rounds anyway is left to it.
+    pub(crate) fn seal(&self, filling: Filling, was_set_aside: bool) {
+        let is_urgent = self.pool.note_sealed(filling.capacity(), was_set_aside);
         filling.seal();
         if is_urgent {
             self.notifier.notify(Sleep::Short, |signals| signals.write = true);

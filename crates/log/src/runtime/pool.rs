@@ -8,9 +8,12 @@
 //! - **I1** Of all open buffers at most `circulating` plus one per writer are out. Each writer may sit on one
 //!   that is not full; so there are always `circulating` that only wait for the logger, and nobody waits for
 //!   a worker that has nothing to do.
-//! - **I2** A *large* buffer, one of more than the usual bytes, is sealed as soon as its transaction is published, and freed when it was
-//!   written. Those that wait for the logger have as many bytes as `circulating` usual ones at most, or there is one. Only what waits for
-//!   the logger is counted: a writer may keep one for a transaction that is prepared and waits for its decision.
+//! - **I2** A *large* buffer, one of more than the usual bytes, is sealed as soon as its transaction is published or given up, and freed when
+//!   it was written. All that are out have as many bytes as `circulating` usual ones at most, or there is one. What is set aside is not
+//!   counted, from then until it is sealed: a transaction that is prepared waits for its decision as long as that takes, and then for
+//!   nobody.
+//!
+//! Those that wait for large buffers have no order among themselves, nor do small ones wait for them.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +38,8 @@ struct PoolState {
     out: usize,
     /// Buffers of those that are full and wait for the logger.
     sealed: usize,
-    /// What of these is large (I2).
-    large_sealed_bytes: usize,
+    /// What of those that are out is large and not set aside (I2).
+    large_bytes: usize,
     writers: usize,
     /// Threads in [`Pool::wait`].
     waiting: usize,
@@ -73,6 +76,7 @@ impl Pool {
             return Err(ReserveError::Full);
         }
         state.out += 1;
+        state.large_bytes += self.large_bytes(bytes);
         let fits = (self.buffer_bytes / 2 + 1..=self.buffer_bytes).contains(&bytes);
         let kept = if fits { state.free.pop() } else { None };
         let is_one_too_many = state.out + state.free.len() > self.limit(&state);
@@ -82,20 +86,38 @@ impl Pool {
         drop(surplus);
         let bytes = if fits { self.buffer_bytes } else { bytes };
         kept.or_else(|| Buffer::new(bytes)).ok_or_else(|| {
-            self.state.lock().out -= 1;
-            self.state.notify_all();
+            self.note_not_made(bytes);
             ReserveError::OutOfMemory
         })
     }
 
-    /// One of the buffers, for so many bytes, is about to be sealed. Returns whether so many are that the logger should not leave
-    /// them to its next round.
-    pub(crate) fn note_sealed(&self, bytes: usize) -> bool {
+    /// There was no memory for a buffer of so many bytes that was to be out.
+    #[cold]
+    fn note_not_made(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        state.out -= 1;
+        state.large_bytes -= self.large_bytes(bytes);
+        drop(state);
+        self.state.notify_all();
+    }
+
+    /// One of the buffers, of so many bytes, is not counted any more, until it is sealed.
+    #[cold]
+    pub(crate) fn set_aside(&self, bytes: usize) {
+        self.state.lock().large_bytes -= self.large_bytes(bytes);
+        self.state.notify_all();
+    }
+
+    /// One of the buffers, for so many bytes, is about to be sealed; it may have been set aside. Returns whether so many are that the logger
+    /// should not leave them to its next round.
+    pub(crate) fn note_sealed(&self, bytes: usize, was_set_aside: bool) -> bool {
         let mut state = self.state.lock();
         state.sealed += 1;
-        state.large_sealed_bytes += self.large_bytes(bytes);
+        if was_set_aside {
+            state.large_bytes += self.large_bytes(bytes);
+        }
         state.sealed >= self.circulating.div_ceil(4)
-            || state.large_sealed_bytes >= self.circulating_bytes().div_ceil(4)
+            || state.large_bytes >= self.circulating_bytes().div_ceil(4)
     }
 
     /// Takes a sealed buffer back. Called by the logger alone.
@@ -103,7 +125,7 @@ impl Pool {
         let mut state = self.state.lock();
         state.out -= 1;
         state.sealed -= 1;
-        state.large_sealed_bytes -= self.large_bytes(buffer.capacity());
+        state.large_bytes -= self.large_bytes(buffer.capacity());
         let (is_waited_for, is_for_large) = (state.waiting > 0, state.waiting_for_large > 0);
         // One that was made for a large transaction or for a writer that logs little goes, and one that was kept for a writer that went.
         let is_kept =
@@ -161,10 +183,10 @@ impl Pool {
     /// Returns whether one more buffer, of so many bytes, may be out.
     fn has_room(&self, state: &PoolState, bytes: usize) -> bool {
         // I2.
-        let waiting = state.large_sealed_bytes;
+        let others = state.large_bytes;
         let is_large = self.large_bytes(bytes) > 0;
         state.out < self.limit(state)
-            && (!is_large || waiting == 0 || waiting.saturating_add(bytes) <= self.circulating_bytes())
+            && (!is_large || others == 0 || others.saturating_add(bytes) <= self.circulating_bytes())
     }
 
     /// Returns the bytes of a buffer if it is large, or else 0.
@@ -206,11 +228,11 @@ impl Pool {
         self.state.lock().waiting
     }
 
-    /// Returns how many buffers are given out, and the bytes of the large ones that wait for the logger.
+    /// Returns how many buffers are given out, and the bytes of the large ones that are not set aside.
     #[cfg(all(not(loom), test))]
     pub(crate) fn out(&self) -> (usize, usize) {
         let state = self.state.lock();
-        (state.out, state.large_sealed_bytes)
+        (state.out, state.large_bytes)
     }
 
     pub(crate) fn pressure(&self) -> Pressure {

@@ -194,6 +194,25 @@ fn a_buffer_that_is_larger_than_all_waits_alone() {
 }
 
 #[test]
+fn large_buffers_count_from_when_they_are_taken_unless_they_are_set_aside() {
+    let mut bench = Bench::new(64, 2);
+    let (mut first, mut second) = (bench.writer(), bench.writer());
+    first.reserve(10_000).unwrap();
+    assert_eq!(second.reserve(10_000), Err(ReserveError::Full), "there is one");
+    first.give_up();
+    assert_eq!(second.reserve(10_000), Err(ReserveError::Full), "until the logger was there");
+    bench.drain();
+    second.reserve(10_000).unwrap();
+    second.set_aside();
+    log_put(&mut first, 1, b"large", &[1; 10_000]).unwrap();
+    bench.drain();
+    log_put(&mut second, 2, b"large", &[2; 9_000]).unwrap();
+    assert_eq!(first.reserve(10_000), Err(ReserveError::Full), "what was set aside waits for the logger");
+    assert_eq!(bench.drain().1, 1);
+    assert_eq!(bench.partition.pool.out(), (0, 0));
+}
+
+#[test]
 fn who_waits_for_a_buffer_gets_one_or_the_failure() {
     let mut bench = Bench::new(64, 1);
     let mut writer = bench.writer();

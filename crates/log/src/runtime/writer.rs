@@ -32,6 +32,8 @@ pub struct LogWriter {
     buffer_size: BufferSize,
     /// Whether the buffer is larger than the usual ones: it goes with its transaction.
     is_large: bool,
+    /// Whether it is large and waits for the decision of a prepared transaction.
+    is_set_aside: bool,
     /// What was asked for when there was no buffer.
     refused_bytes: usize,
     /// Writes that [`LogWriter::begin`] announced and that were not made yet.
@@ -76,6 +78,7 @@ impl LogWriter {
             filling: None,
             buffer_size: BufferSize::new(),
             is_large: false,
+            is_set_aside: false,
             refused_bytes: 0,
             announced: 0,
             is_begun: false,
@@ -215,8 +218,20 @@ impl LogWriter {
         }
     }
 
-    /// Gives up the transaction that took room: what it took beyond the usual buffers goes back.
-    #[cold]
+    /// Keeps the room that was taken for a transaction that may have to wait for long: others take large buffers as if it had none.
+    pub fn set_aside(&mut self) {
+        if self.is_large
+            && !self.is_set_aside
+            && let Some(filling) = &self.filling
+        {
+            self.is_set_aside = true;
+            self.partition.pool.set_aside(filling.capacity());
+        }
+    }
+
+    /// Gives up the transaction that took room, or whose [entry](LogWriter::entry) was copied: what it took beyond the usual buffers goes
+    /// back.
+    #[inline]
     pub fn give_up(&mut self) {
         if self.is_large {
             self.seal_buffer();
@@ -264,8 +279,9 @@ impl LogWriter {
 
     #[cold]
     fn seal_buffer(&mut self) {
+        let was_set_aside = std::mem::take(&mut self.is_set_aside);
         if let Some(filling) = self.filling.take() {
-            self.partition.seal(filling);
+            self.partition.seal(filling, was_set_aside);
         }
     }
 }

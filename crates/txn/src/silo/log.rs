@@ -72,6 +72,17 @@ impl<V: Variant> Transaction<'_, V> {
         self.context.log = Some(log);
     }
 
+    /// Gives back what room in the log was taken beyond the usual: nothing is logged.
+    #[cold]
+    pub(super) fn give_up_log(&mut self) {
+        self.context.log.iter_mut().for_each(LogWriter::give_up);
+    }
+
+    /// The room in the log waits for a decision.
+    pub(super) fn set_log_aside(&mut self) {
+        self.context.log.iter_mut().for_each(LogWriter::set_aside);
+    }
+
     /// Waits until the log has a buffer to spare. No lock is held.
     #[cold]
     pub(super) fn wait_for_log(&self) -> Result<(), Abort> {

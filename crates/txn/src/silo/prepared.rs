@@ -246,6 +246,7 @@ impl<'w, V: Variant> Transaction<'w, V> {
     fn give_up_prepared(&mut self) {
         self.unlock_write_set();
         self.give_back_memory(self.context.writes.len());
+        self.give_up_log();
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `Delete` | live | | [`InstallPlan::Delete`], and a mark stands for the old version if a snapshot may read it |
 //! | `Put` | a placeholder with room for the row | | [`InstallPlan::Overwrite`], and nothing is kept |
 //! | `Put` | live, with room for the row | overwrites | [`InstallPlan::Overwrite`], and a copy of the old version is kept if a snapshot may read it |
+//! | `Put` | live, and large for the row | overwrites | [`InstallPlan::Replace`], and without memory for that as in the line above |
 //! | `Put` | live | never overwrites | [`InstallPlan::Replace`] |
 //! | `Put` | deleted, or too small for the row | | [`InstallPlan::Replace`] |
 //! | `Patch` | live | overwrites | [`InstallPlan::Overwrite`], with a copy as for `Put` |
@@ -70,6 +71,7 @@ impl<V: Variant> Transaction<'_, V> {
             self.next_tid(epoch).ok_or(CommitStop::EpochExhausted(epoch))?;
             self.reserve_log_for_any_epoch()?;
             self.plan_writes(Epoch::LAST)?;
+            self.set_log_aside();
         }
         Ok(Prepared(()))
     }
@@ -82,6 +84,7 @@ impl<V: Variant> Transaction<'_, V> {
                 Err(reason) => {
                     let write = self.context.writes[at];
                     self.give_back_memory(at);
+                    self.give_up_log();
                     return Err(self.context.abort_at(reason, write.record, write.key));
                 }
             }
@@ -126,6 +129,10 @@ impl<V: Variant> Transaction<'_, V> {
             RecordChange::Cancelled => Ok(InstallPlan::Leave),
             RecordChange::Put(row) if needs_replacement::<V>(write, row.len as usize) => {
                 self.replacement_for(record, row.len as usize)
+            }
+            RecordChange::Put(row) if V::COLLECTS && is_wasted(write, row.len as usize) => {
+                let replaced = self.replacement_for(record, row.len as usize);
+                replaced.or_else(|_| self.plan_overwrite(write, snapshot))
             }
             RecordChange::Patch(_) if !V::OVERWRITES => {
                 self.replacement_for(record, record.row().len_bytes())
@@ -193,4 +200,10 @@ fn is_kept<V: Variant>(write: &WriteEntry, snapshot: Epoch) -> bool {
 fn needs_replacement<V: Variant>(write: &WriteEntry, len_bytes: usize) -> bool {
     let is_deleted = write.observed.is_absent() && write.observed != TidWord::PLACEHOLDER;
     is_deleted || !write.record.fits(len_bytes) || !V::OVERWRITES && !write.observed.is_absent()
+}
+
+/// Returns whether a live record is a large block of which a row of `len_bytes` would leave most unused.
+#[inline]
+fn is_wasted(write: &WriteEntry, len_bytes: usize) -> bool {
+    !write.observed.is_absent() && write.record.wastes_large(len_bytes)
 }
