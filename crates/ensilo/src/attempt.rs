@@ -363,7 +363,7 @@ pub(crate) fn end_snapshot<E: Engine, R>(
     let epoch = snapshot.raw.largest_epoch_seen();
     match outcome {
         Ok(value) => {
-            snapshot.local.commit_cursors();
+            snapshot.local.end_transaction();
             Ok(Visible { value, epoch })
         }
         Err(error) => {

@@ -149,7 +149,7 @@ impl<F> Local<F> {
     #[inline(always)]
     pub(crate) fn begin_transaction(&mut self) {
         self.steps += 1;
-        if self.has_leftovers {
+        if self.is_to_be_ended() {
             self.end_leftovers(false);
         }
     }
@@ -195,10 +195,16 @@ impl<F> Local<F> {
 
     /// Notes that the transaction has committed, or has ended well if it was a snapshot: its cursors have, and long rows go.
     #[inline(always)]
-    pub(crate) fn commit_cursors(&mut self) {
-        if self.has_leftovers {
+    pub(crate) fn end_transaction(&mut self) {
+        if self.is_to_be_ended() {
             self.end_leftovers(true);
         }
+    }
+
+    /// Returns whether something is to be done about cursors or long rows.
+    #[inline(always)]
+    fn is_to_be_ended(&self) -> bool {
+        self.has_leftovers || self.converted.has_held_long
     }
 
     /// Returns the point that what is read now belongs to.

@@ -34,6 +34,8 @@ pub(crate) const LONG_ROW_BYTES: usize = 1 << 20;
 pub(crate) struct ConvertedRow {
     row: RowBuf,
     words: Vec<AtomicU64>,
+    /// Whether there was a long row since the room was shrunk.
+    pub(crate) has_held_long: bool,
 }
 
 /// Returns a row as one of the schema as it is, where the table has `older` ones; `converted` is the room for it.
@@ -55,6 +57,7 @@ impl ConvertedRow {
         self.row.shrink_to(len_bytes);
         self.words.clear();
         self.words.shrink_to(len_bytes.div_ceil(8));
+        self.has_held_long = false;
     }
 }
 
@@ -85,11 +88,12 @@ impl OlderRows {
         if converted.row.len_bytes() > LONG_ROW_BYTES {
             converted.shrink_to(LONG_ROW_BYTES);
         }
-        let ConvertedRow { row: out, words } = converted;
+        let ConvertedRow { row: out, words, has_held_long } = converted;
         if self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), out).is_err() {
             // It was torn, and will be read again. A row that no decoder takes, in case that it was not.
             out.clear();
         }
+        *has_held_long |= out.capacity_bytes() > LONG_ROW_BYTES;
         words.clear();
         words.extend(out.words().iter().copied().map(AtomicU64::new));
         RawRow::new(words, out.len_bytes()).uncommitted()

@@ -281,8 +281,8 @@ impl Options {
 
     /// Sets how many full buffers may wait for each logger, from 2 to 65,536, by default 32; when there are more,
     /// commits wait for the disk. They have 16 to 512 KiB, by how much their sessions log. A transaction that logs more has a buffer of
-    /// its own, which goes when it was written; those that wait for a logger have as many bytes together as these buffers of 512 KiB, or
-    /// there is one.
+    /// its own, which goes when it was written; those of a logger have as many bytes together as these buffers of 512 KiB at most, or
+    /// there is one. That of a prepared transaction does not count until it is decided.
     pub fn log_buffers(mut self, buffers: usize) -> Self {
         self.durable.log_buffers = buffers;
         self

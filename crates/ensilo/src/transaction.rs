@@ -348,7 +348,7 @@ impl<E: Engine> Prepared<'_, E> {
 #[inline(always)]
 fn note_commit<F>(claims: Option<Box<HeldClaims>>, local: &mut Local<F>, generation: Generation) {
     local.records.commit();
-    local.commit_cursors();
+    local.end_transaction();
     if let Some(claims) = claims {
         claims.end_committed();
     }

@@ -146,7 +146,11 @@ impl<E: Engine> EncodedTable<'_, E> {
         let decoded = schema.decode_key(key.as_bytes(), &mut values);
         match decoded.and_then(|()| schema.decode_row(key.as_bytes(), &local.row, &mut values)) {
             Ok(()) => Ok(key),
-            Err(_) => Err(Error::WrongType(WrongType::new("", "the bytes are no row of the table"))),
+            Err(_) => {
+                // It is not written, but may have been long.
+                local.note_long_row();
+                Err(Error::WrongType(WrongType::new("", "the bytes are no row of the table")))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 //! One is filled at a time. It is written through the system's cache, never synced, and removed when none of its rows is cold any more. When
 //! the database is closed all of them are removed, while its directory is still its own.
 //!
-//! A record that is longer than files are gets one of its own. Places are told apart by where records begin, so that its end may lie in front of
-//! the same place as another file's beginning.
+//! A record that is longer than files are gets one of its own, and reaches past the places of that. That harms nobody: only where a record
+//! begins is a place.
 
 use std::collections::VecDeque;
 use std::io;
