@@ -1,6 +1,7 @@
 //! Memory that a disk takes as it is.
 
 use std::io;
+use std::mem::replace;
 use std::ops::{Deref, DerefMut};
 
 /// So much is kept when less is needed.
@@ -17,16 +18,21 @@ pub struct PageBuffer {
     /// Where that page begins.
     start: usize,
     len: usize,
+    /// Whether the memory is much larger than what was needed the last time.
+    was_short: bool,
 }
 
 impl PageBuffer {
-    /// Changes the length to `len` bytes. What they are is left open. What was needed for a much larger length goes back.
+    /// Changes the length to `len` bytes. What they are is left open. What was needed for a much larger length goes back with the second
+    /// short one in a row: long pieces are read by their beginnings first, which say how long they are.
     ///
     /// # Errors
     /// `OutOfMemory`; the length is 0 then.
     pub fn resize(&mut self, len: usize) -> io::Result<()> {
         let needed = len + PAGE_BYTES;
-        if needed > self.memory.len() || self.memory.len() > KEPT_BYTES.max(2 * needed) {
+        let is_short = self.memory.len() > KEPT_BYTES.max(2 * needed);
+        let was_short = replace(&mut self.was_short, is_short);
+        if needed > self.memory.len() || (is_short && was_short) {
             *self = PageBuffer::default();
             self.memory.try_reserve_exact(needed)?;
             self.memory.resize(needed, 0);
@@ -58,11 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_long_piece_took_goes_back_with_a_short_one() {
+    fn what_a_long_piece_took_goes_back_with_the_second_short_one() {
         let mut pages = PageBuffer::default();
         for (len, kept) in [
             (3 * KEPT_BYTES, 3 * KEPT_BYTES),
             (2 * KEPT_BYTES, 3 * KEPT_BYTES),
+            (10, 3 * KEPT_BYTES),
+            (3 * KEPT_BYTES, 3 * KEPT_BYTES),
+            (10, 3 * KEPT_BYTES),
             (10, 10),
             (KEPT_BYTES / 2, KEPT_BYTES / 2),
             (10, KEPT_BYTES / 2),

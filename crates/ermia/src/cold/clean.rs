@@ -88,7 +88,7 @@ impl Cleaning {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Err(error),
             Err(_) => return Ok(false),
         };
-        let records = records_of(&bytes, self.segment.first_word() + self.done_words);
+        let records = records_of(&bytes, self.segment.first_word() + self.done_words)?;
         for batch in records.chunks(BATCH_LEN) {
             state.look(shared, |guard, _| move_all(shared, cold, batch, guard))?;
         }
@@ -126,14 +126,14 @@ impl ColdRows {
 }
 
 /// Returns the records in these bytes, which lie at `place`, each with its own place, up to one that is damaged.
-fn records_of(bytes: &[u8], place: u64) -> Vec<(ColdWord, ColdRecord)> {
+fn records_of(bytes: &[u8], place: u64) -> io::Result<Vec<(ColdWord, ColdRecord)>> {
     let mut records = Vec::new();
     let mut at = 0;
-    while let Some((record, len)) = ColdRecord::first_of(&bytes[at * 8..], place + at as u64) {
+    while let Some((record, len)) = ColdRecord::first_of(&bytes[at * 8..], place + at as u64)? {
         records.push((ColdWord::new(place + at as u64, len), record));
         at += len.get();
     }
-    records
+    Ok(records)
 }
 
 /// Moves those of the records that are cold still.
@@ -144,20 +144,17 @@ fn move_all(
     guard: &Guard<'_>,
 ) -> io::Result<()> {
     let mut stores = HashMap::new();
-    let moving: Vec<_> = records
+    let moving = records
         .iter()
         .filter_map(|(place, record)| {
             let store = stores.entry(record.table()).or_insert_with(|| store_of(shared, record.table()));
             let slot = slot_of(store.as_ref()?, record, guard);
-            let words: Vec<_> = record.words().map(AtomicU64::new).collect();
-            (slot.load(Ordering::Acquire) == place.to_slot()).then_some((
-                *place,
-                std::ptr::from_ref(slot).addr(),
-                record,
-                words,
-            ))
+            // Acquire: [cold].
+            let is_cold = slot.load(Ordering::Acquire) == place.to_slot();
+            let moving = |words| (*place, std::ptr::from_ref(slot).addr(), record, words);
+            is_cold.then(|| record.own_words().map(moving))
         })
-        .collect();
+        .collect::<io::Result<Vec<_>>>()?;
     let rows: Vec<_> = moving
         .iter()
         .map(|(_, slot, record, words)| Leaving {

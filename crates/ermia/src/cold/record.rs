@@ -71,11 +71,18 @@ impl ColdRecord {
         (row_len <= ROW_LEN_MAX).then(|| record_words(row_len))
     }
 
-    /// Returns the record at the beginning of `bytes`, which were read from `place`, and its length.
-    pub(super) fn first_of(bytes: &[u8], place: u64) -> Option<(Self, RoundedWords)> {
-        let len = Self::len_of_first(bytes)?;
-        let record = ColdRecord(bytes.get(..len.get() * WORD_BYTES)?.to_vec());
-        record.is_whole(place).then_some((record, len))
+    /// Returns the record at the beginning of `bytes`, which were read from `place`, and its length; `None` if there is no whole one.
+    ///
+    /// # Errors
+    /// The system has no memory for it.
+    pub(super) fn first_of(bytes: &[u8], place: u64) -> io::Result<Option<(Self, RoundedWords)>> {
+        let Some(len) = Self::len_of_first(bytes) else { return Ok(None) };
+        let Some(bytes) = bytes.get(..len.get() * WORD_BYTES) else { return Ok(None) };
+        let mut own = Vec::new();
+        own.try_reserve_exact(bytes.len())?;
+        own.extend_from_slice(bytes);
+        let record = ColdRecord(own);
+        Ok(record.is_whole(place).then_some((record, len)))
     }
 
     fn is_whole(&self, place: u64) -> bool {
@@ -120,6 +127,17 @@ impl ColdRecord {
     pub(crate) fn read<R>(&self, read: impl FnOnce(RowRef<'_>) -> R) -> R {
         let words: Vec<_> = self.words().map(AtomicU64::new).collect();
         read(RawRow::new(&words, self.len_bytes()).committed_in(self.stamp().tid().epoch()))
+    }
+
+    /// Returns the row's words for a [`Leaving`].
+    ///
+    /// # Errors
+    /// The system has no memory for them.
+    pub(super) fn own_words(&self) -> io::Result<Vec<AtomicU64>> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(self.len_bytes().div_ceil(WORD_BYTES))?;
+        words.extend(self.words().map(AtomicU64::new));
+        Ok(words)
     }
 
     /// Returns the row's words.
@@ -171,7 +189,7 @@ mod tests {
         leaving.encode(70, &mut bytes);
         let len = leaving.len_words();
         assert!(len.get() > HEAD_WORDS + 1500 && bytes.len() == len.get() * WORD_BYTES);
-        let (first, first_len) = ColdRecord::first_of(&bytes, 70).unwrap();
+        let (first, first_len) = ColdRecord::first_of(&bytes, 70).unwrap().unwrap();
         let record = ColdRecord::parse(bytes, ColdWord::new(70, len), 0x5000).unwrap();
         assert!(record.words().eq(0..1500) && first.words().eq(0..1500) && first_len == len);
     }

@@ -19,7 +19,8 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     pub(crate) fn new(len: usize) -> Memory {
-        Memory::try_new(len).unwrap_or_else(|| handle_alloc_error(Layout::new::<u8>()))
+        let refused = || handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()));
+        Memory::try_new(len).unwrap_or_else(refused)
     }
 
     /// Returns so many bytes, which are 0; `None` if the system has no memory. It gives the memory when that is first written.
