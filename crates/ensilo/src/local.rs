@@ -228,7 +228,7 @@ impl<F> Local<F> {
 
 #[cfg(test)]
 mod tests {
-    use ensilo_row::{ColumnType, Order, Schema, Value};
+    use ensilo_row::{ColumnType, Order, Schema, SchemaChange, Value};
 
     use super::LONG_ROW_BYTES;
     use crate::{Database, Error};
@@ -264,8 +264,21 @@ mod tests {
             })
             .unwrap();
         }
-        let too_long = [3u32.into(), 0u32.into(), Value::from("x".repeat(33 << 20))];
-        assert!(matches!(db.transact(|tx| table.insert(tx, &too_long)), Err(Error::RowTooLarge(_))));
+        db.change_table("t", &SchemaChange::new().add("level", ColumnType::U16, 3u16)).unwrap();
+        let changed = db.open_dynamic_table("t").unwrap();
+        db.transact(|tx| {
+            assert!(changed.get(tx, &[1u32.into()])?.is_some());
+            assert!(tx.inner.local.converted.has_held_long);
+            Ok(())
+        })
+        .unwrap();
+        db.transact(|tx| {
+            assert!(!tx.inner.local.converted.has_held_long);
+            Ok(())
+        })
+        .unwrap();
+        let too_long = [3u32.into(), 0u32.into(), Value::from("x".repeat(33 << 20)), 3u16.into()];
+        assert!(matches!(db.transact(|tx| changed.insert(tx, &too_long)), Err(Error::RowTooLarge(_))));
         db.transact(|tx| {
             assert!(tx.inner.local.row.capacity_bytes() <= LONG_ROW_BYTES);
             Ok(())

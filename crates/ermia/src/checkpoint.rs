@@ -110,6 +110,10 @@ impl<I: Isolation, E> WalkBatch<'_, I, E> {
                 Newest::InMemory(newest) => newest,
                 Newest::Cold(record, _) => {
                     self.words.clear();
+                    if self.words.try_reserve(record.len_bytes().div_ceil(8)).is_err() {
+                        cold.into_iter().for_each(ColdRows::note_left_out);
+                        return None;
+                    }
                     self.words.extend(record.words());
                     return self.belongs(record.stamp(), record.len_bytes());
                 }

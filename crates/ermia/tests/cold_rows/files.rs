@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use ensilo_disk::File;
-use ensilo_engine::Replayer;
+use ensilo_engine::{Replayer, StoredRow};
 use ensilo_ermia::SnapshotIsolation;
 use ensilo_log::{Change, Replay, Write as LogWrite};
 use ensilo_test_disk::{forward_disk, forward_file};
@@ -30,6 +30,8 @@ struct Counts {
     read_bytes: AtomicU64,
     /// What the disk says that is free.
     free_bytes: AtomicU64,
+    /// The system has no memory for what is read.
+    is_out_of_memory: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,7 @@ fn watched_disk() -> (Arc<dyn Disk>, Arc<Counts>) {
         open_max: AtomicUsize::new(usize::MAX),
         read_bytes: AtomicU64::new(0),
         free_bytes: AtomicU64::new(u64::MAX),
+        is_out_of_memory: AtomicBool::new(false),
     });
     (Arc::new(Watched(Arc::clone(&counts))), counts)
 }
@@ -85,6 +88,9 @@ impl File for WatchedFile {
     forward_file!(|self| self.file; len_bytes, write_at, sync_data, sync_all, set_len);
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if self.counts.is_out_of_memory.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         self.counts.read_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file.read_at(offset, bytes)
     }
@@ -177,6 +183,49 @@ fn files_are_not_cleaned_while_the_disk_is_full() {
     counts.free_bytes.store(u64::MAX, Ordering::Relaxed);
     stage.store = first;
     (10_000..12_000).for_each(|key| insert_long(&mut stage, key));
+    (0..20).for_each(|_| stage.collect());
+    let cold = stage.cold();
+    assert!(cold.file_bytes < 2 * cold.row_bytes + 4 * FILE_BYTES, "{cold:?}");
+}
+
+/// Returns how many rows a walk finds.
+fn walked(stage: &Stage<SnapshotIsolation>) -> u64 {
+    let mut rows = 0;
+    let count = |_: StoredRow<'_>| {
+        rows += 1;
+        ControlFlow::Continue(())
+    };
+    let _ = stage.engine.walk(&stage.store, &KeyRange::ALL, Epoch::LAST, count, || ControlFlow::Continue(()));
+    rows
+}
+
+#[test]
+fn what_a_walk_leaves_out_for_want_of_memory_the_next_one_finds() {
+    const KEYS: u64 = 4000;
+    let (disk, counts) = watched_disk();
+    let mut stage = Stage::<SnapshotIsolation>::on(disk, "left-out");
+    (0..KEYS).for_each(|key| insert_long(&mut stage, key));
+    assert_eq!((walked(&stage), stage.engine.rows_left_out()), (KEYS, 0));
+    counts.is_out_of_memory.store(true, Ordering::Relaxed);
+    let found = walked(&stage);
+    let left_out = stage.engine.rows_left_out();
+    assert!(left_out > KEYS / 2 && found + left_out == KEYS, "{found} were found, {left_out} left out");
+    counts.is_out_of_memory.store(false, Ordering::Relaxed);
+    assert_eq!((walked(&stage), stage.engine.rows_left_out()), (KEYS, left_out));
+    assert_eq!(stage.engine.unreadable_rows(), None);
+}
+
+#[test]
+fn files_are_emptied_once_there_is_memory_to_read_them() {
+    let (disk, counts) = watched_disk();
+    let (mut stage, first) = with_waste(disk, "no-memory");
+    stage.store = first;
+    counts.is_out_of_memory.store(true, Ordering::Relaxed);
+    assert!(stage.engine.drop_store(TableId(2)));
+    (0..20).for_each(|_| stage.collect());
+    let before = stage.cold();
+    assert!(before.file_bytes > 2 * before.row_bytes + 4 * FILE_BYTES, "{before:?}");
+    counts.is_out_of_memory.store(false, Ordering::Relaxed);
     (0..20).for_each(|_| stage.collect());
     let cold = stage.cold();
     assert!(cold.file_bytes < 2 * cold.row_bytes + 4 * FILE_BYTES, "{cold:?}");
