@@ -15,7 +15,7 @@ use crate::loading::LoadState;
 use crate::mutex::lock;
 use crate::trace;
 
-/// So many events wait for the hook at most; later ones are dropped while it takes its time.
+/// So many events wait for the hook at most, and as many of closures that have panicked; later ones are dropped while it takes its time.
 const PENDING_MAX: usize = 64;
 
 /// What a database reports to its program, see
@@ -293,8 +293,27 @@ impl ConditionState {
     }
 
     fn push(&mut self, event: Event) {
-        if self.pending.len() < PENDING_MAX {
+        // A closure that panics at each call takes no room of the others, each of which comes once.
+        let is_panic = |event: &Event| matches!(event, Event::CallbackPanicked { .. });
+        let like_it = self.pending.iter().filter(|other| is_panic(other) == is_panic(&event));
+        if like_it.count() < PENDING_MAX {
             self.pending.push_back(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_of_callbacks_take_no_room_of_other_events() {
+        let mut state = ConditionState::default();
+        for _ in 0..=PENDING_MAX {
+            state.push(Event::CallbackPanicked { table: "account".into(), panic: "planted".into() });
+        }
+        assert_eq!(state.pending.len(), PENDING_MAX);
+        state.follow(DegradedReason::LoadFailed, Some("planted".into()), |error| Event::LoadFailed { error });
+        assert!(matches!(state.pending.back(), Some(Event::LoadFailed { .. })));
     }
 }
