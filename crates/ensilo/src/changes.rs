@@ -382,6 +382,14 @@ impl<E: Engine> Changes<E> {
     }
 }
 
+impl<E: Engine> Drop for Changes<E> {
+    fn drop(&mut self) {
+        if let Some(durable) = self.shared.durable() {
+            self.wake.forget(&durable.log);
+        }
+    }
+}
+
 /// Becomes ready with the next changes, and may be polled again then: `(&mut changes).await`. A poll reads files of the database.
 ///
 /// A thread that writes to the disk calls the waker, which should only pass the news on.

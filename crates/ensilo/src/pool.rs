@@ -109,6 +109,11 @@ impl Pool {
         self.queue.push(job, priority, when_full)
     }
 
+    /// Returns whether the calling thread runs a job, of whichever pool.
+    pub(crate) fn is_in_job() -> bool {
+        Queue::of_thread().is_some()
+    }
+
     /// Notes that the calling thread waits for the pool's jobs, until the note is dropped.
     ///
     /// # Errors

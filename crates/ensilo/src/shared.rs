@@ -289,12 +289,11 @@ impl<E: Engine> DatabaseShared<E> {
         }
         #[cfg(feature = "live-statistics")]
         panics.catch(|| self.statistics_server.stop());
-        // Callbacks make requests and jobs, which may commit as long as they do.
-        let may_wait = self.pool.get().is_none_or(|pool| pool.begin_wait().is_ok());
-        panics.catch(|| self.notifier.stop(may_wait));
         panics.catch(|| self.give_back_numbers());
-        // Requests and jobs may wait for it.
+        // Requests, jobs and callbacks may wait for it.
         self.loading.stop(&mut panics);
+        // Callbacks make requests and jobs, which may commit as long as they do, and may wait for a job of any database.
+        panics.catch(|| self.notifier.stop(!Pool::is_in_job()));
         panics.catch(|| self.collector.stop());
         self.close_slots(&mut panics);
         if let Some(pool) = self.pool.get() {
@@ -327,12 +326,16 @@ impl<E: Engine> DatabaseShared<E> {
         self.durable().map_or(Ok(()), Durable::failure)
     }
 
-    /// Registers no slot any more, starts no pool, lets nobody wait for rows, and removes no rows that expire.
+    /// Registers no slot any more, starts no pool, lets nobody wait for rows or changes, and removes no rows that expire.
     fn refuse_requests(&self) {
         self.lock_slots().is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
         self.catalog.queues.close();
         self.expiries.stop();
+        if let Some(durable) = self.durable() {
+            // Behind `is_closed`, at which those look who are called.
+            durable.log.end_next_waits();
+        }
     }
 
     /// Returns the pool, started by the first job.

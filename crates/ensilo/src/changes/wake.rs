@@ -20,6 +20,8 @@ pub(super) struct Wake {
 struct WakeState {
     /// Whether the log has a call of this one, which it has not made yet.
     is_asked: bool,
+    /// The number of the last call that the log was given and has not made at once.
+    call: Option<u64>,
     waker: Option<Waker>,
     /// Why nothing becomes durable any more, as the log has said.
     end: Option<LogError>,
@@ -37,7 +39,19 @@ impl Wake {
         drop(before);
         if !is_asked {
             let wake = Arc::clone(self);
-            log.on_next_durable(seen, Box::new(move |result| wake.call(result)));
+            let call = log.on_next_durable(seen, Box::new(move |result| wake.call(result)));
+            lock(&self.state).call = call;
+        }
+    }
+
+    /// Has the log forget the call: nobody waits for it any more.
+    pub(super) fn forget(&self, log: &Log) {
+        let mut state = lock(&self.state);
+        let (call, waker) = (state.call.take(), state.waker.take());
+        drop(state);
+        drop(waker);
+        if let Some(call) = call {
+            log.forget_next(call);
         }
     }
 

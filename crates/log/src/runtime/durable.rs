@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -68,11 +69,21 @@ struct Waiting {
     groups: BTreeMap<Epoch, Group>,
     /// The waits for epochs to be stored, whether they are released or not.
     of_stored: BTreeMap<Epoch, Group>,
-    /// The waits for the durable epoch to move on, by whoever moves it.
-    of_next: Group,
+    of_next: NextWaits,
     end: Option<LogError>,
     /// How many futures have left a waker so far: the next one's number.
     futures: u64,
+}
+
+/// The waits for the durable epoch to move on, by whoever moves it.
+#[derive(Default)]
+struct NextWaits {
+    /// By their numbers.
+    calls: BTreeMap<u64, Callback>,
+    /// How many there were so far: the next one's number.
+    added: u64,
+    /// Why there are none any more.
+    end: Option<LogError>,
 }
 
 /// The waits for one epoch.
@@ -195,15 +206,33 @@ impl Durable {
     }
 
     /// Calls `callback` when the durable epoch is later than `seen`: at once, on this thread, if it is, or else on a
-    /// logger's thread.
-    pub(crate) fn on_next(&self, seen: Epoch, callback: Callback) {
+    /// logger's thread. Returns the number of a call that was not made at once.
+    pub(crate) fn on_next(&self, seen: Epoch, callback: Callback) -> Option<u64> {
         let mut waiting = self.waiting.lock();
-        let known = if self.epoch() > seen { Some(Ok(())) } else { waiting.end.clone().map(Err) };
+        let end = || waiting.end.as_ref().or(waiting.of_next.end.as_ref()).cloned();
+        let known = if self.epoch() > seen { Some(Ok(())) } else { end().map(Err) };
         if let Some(result) = known {
             drop(waiting);
-            return callback(result);
+            callback(result);
+            return None;
         }
-        waiting.of_next.callbacks.push(callback);
+        Some(waiting.of_next.add(callback))
+    }
+
+    /// Drops a call of [`Durable::on_next`] that was not made yet.
+    pub(crate) fn forget_next(&self, number: u64) {
+        let call = self.waiting.lock().of_next.calls.remove(&number);
+        // Foreign code: dropped without the lock.
+        drop(call);
+    }
+
+    /// Nobody waits any more, now or later, for the durable epoch to move on: they get `error`.
+    pub(crate) fn end_next_waits(&self, error: &LogError) {
+        let mut waiting = self.waiting.lock();
+        waiting.of_next.end.get_or_insert_with(|| error.clone());
+        let of_next = waiting.of_next.take();
+        drop(waiting);
+        of_next.call(&Err(error.clone()));
     }
 
     /// Does what [`Durable::on_durable`] does, when `epoch` is stored, released or not.
@@ -290,9 +319,8 @@ impl Durable {
     pub(crate) fn end_waits(&self, error: &LogError) {
         let mut waiting = self.waiting.lock();
         waiting.end.get_or_insert_with(|| error.clone());
-        let (groups, of_stored) =
-            (std::mem::take(&mut waiting.groups), std::mem::take(&mut waiting.of_stored));
-        let of_next = std::mem::take(&mut waiting.of_next);
+        let (groups, of_stored) = (mem::take(&mut waiting.groups), std::mem::take(&mut waiting.of_stored));
+        let of_next = waiting.of_next.take();
         drop(waiting);
         of_next.call(&Err(error.clone()));
         // A logger may have moved the durable epoch and not yet come to wake these.
@@ -325,7 +353,7 @@ impl Durable {
 
     /// Makes the calls that were left to the log.
     pub(crate) fn call_left(&self) {
-        let calls = std::mem::take(&mut *self.left_calls.lock());
+        let calls = mem::take(&mut *self.left_calls.lock());
         calls.call();
     }
 
@@ -342,8 +370,8 @@ impl Durable {
         let mut waiting = self.waiting.lock();
         let mut ready = take_up_to(&mut waiting.groups, self.epoch());
         ready.extend(take_up_to(&mut waiting.of_stored, self.stored_epoch()));
-        if waiting.of_next.has_calls() {
-            ready.push(std::mem::take(&mut waiting.of_next));
+        if !waiting.of_next.calls.is_empty() {
+            ready.push(waiting.of_next.take());
         }
         drop(waiting);
         ready.iter().for_each(|group| group.wake_threads(&Ok(())));
@@ -382,6 +410,18 @@ impl Waiting {
     }
 }
 
+impl NextWaits {
+    fn add(&mut self, callback: Callback) -> u64 {
+        self.added += 1;
+        self.calls.insert(self.added, callback);
+        self.added
+    }
+
+    fn take(&mut self) -> Group {
+        Group { callbacks: mem::take(&mut self.calls).into_values().collect(), ..Group::default() }
+    }
+}
+
 impl Group {
     fn is_empty(&self) -> bool {
         self.waiter.is_none() && !self.has_calls()
@@ -405,6 +445,12 @@ impl Group {
         for waker in self.wakers.into_values() {
             call_foreign(|| waker.wake());
         }
+    }
+}
+
+impl fmt::Debug for NextWaits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextWaits").field("calls", &self.calls.len()).field("end", &self.end).finish()
     }
 }
 

@@ -197,9 +197,21 @@ impl Log {
     }
 
     /// Calls `callback` once, when the durable epoch is later than `seen`, or with the reason why it never will be, as
-    /// [`Log::on_durable`] does. Nothing is stored sooner for it: it waits for what others store.
-    pub fn on_next_durable(&self, seen: Epoch, callback: Callback) {
-        self.core.durable.on_next(seen, callback);
+    /// [`Log::on_durable`] does. Nothing is stored sooner for it: it waits for what others store. Returns the number of the call, unless that
+    /// was made at once.
+    pub fn on_next_durable(&self, seen: Epoch, callback: Callback) -> Option<u64> {
+        self.core.durable.on_next(seen, callback)
+    }
+
+    /// Drops a callback of [`Log::on_next_durable`] that was not called yet, by its number.
+    pub fn forget_next(&self, number: u64) {
+        self.core.durable.forget_next(number);
+    }
+
+    /// Ends the waits for the durable epoch to move on, now and later, with [`LogError::Closed`]: nobody is to wait for it any more. The log
+    /// goes on.
+    pub fn end_next_waits(&self) {
+        self.core.durable.end_next_waits(&LogError::Closed);
     }
 
     /// Returns whether somebody waits for an epoch to be durable.
