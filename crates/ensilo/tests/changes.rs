@@ -726,5 +726,12 @@ over_every_engine! {
     what_is_no_range_of_a_kept_table_is_refused,
     a_closure_is_told_what_becomes_of_its_table,
     a_closure_that_is_too_slow_is_told_that_it_has_missed_changes,
-    a_database_may_be_closed_by_a_closure_and_beside_one
+    a_closure_hears_of_a_table_that_is_truncated_beside_its_subscription,
+    a_database_may_be_closed_by_a_closure_and_beside_one,
+    a_closure_that_owns_the_last_handle_closes_at_its_last_error,
+    closing_ends_the_waits_for_changes_of_closures_and_jobs,
+    a_job_of_another_database_closes_that_of_the_closure_that_waits_for_it,
+    the_end_of_a_subscription_waits_until_its_closure_is_dropped,
+    a_closure_that_panics_in_its_last_call_is_called_no_more,
+    changes_that_are_dropped_leave_no_waker
 }

@@ -20,7 +20,7 @@ pub(super) struct CoalescedChanges {
     bytes: usize,
 }
 
-/// A change, and who is called with it.
+/// A change, and those that are called with it.
 pub(super) struct ReceivedChange {
     pub(super) change: Change,
     pub(super) subscribers: Vec<Arc<Subscriber>>,
@@ -39,13 +39,13 @@ impl CoalescedChanges {
                 self.forget(earlier);
             }
         }
-        self.bytes += bytes_of(&received.change);
+        self.bytes += received.bytes();
         self.changes.insert(self.added, received);
     }
 
     fn forget(&mut self, place: u64) {
         if let Some(earlier) = self.changes.remove(&place) {
-            self.bytes -= bytes_of(&earlier.change);
+            self.bytes -= earlier.bytes();
         }
     }
 
@@ -72,6 +72,10 @@ impl CoalescedChanges {
     }
 }
 
-fn bytes_of(change: &Change) -> usize {
-    CHANGE_BYTES + change.len_bytes()
+impl ReceivedChange {
+    /// Returns about how many bytes of memory it takes, with the key's copy that finds it.
+    fn bytes(&self) -> usize {
+        let of_subscribers = self.subscribers.capacity() * size_of::<Arc<Subscriber>>();
+        CHANGE_BYTES + self.change.len_bytes() + self.change.encoded_key().len() + of_subscribers
+    }
 }

@@ -22,7 +22,7 @@ use ensilo_log::{ForeignAfter, LogPlace};
 
 use super::coalesced::{CoalescedChanges, ReceivedChange};
 use super::news::News;
-use super::subscription::{Callback, Subscriber, Subscription};
+use super::subscription::{Callback, Subscriber, Subscription, begin_calling};
 use super::{Change, ChangePosition, Changes, NOTES_TABLE, Source};
 use crate::catalog::table_core::TableCore;
 use crate::error::Name;
@@ -31,7 +31,7 @@ use crate::shared::DatabaseShared;
 use crate::table::Bounds;
 use crate::{Error, Result};
 
-/// How many bytes of changes are read at once, and how many wait for their calls.
+/// How many bytes of changes are read at once, and how many before calls are made.
 const READ_BYTES: usize = 8 << 20;
 const WAITING_BYTES: usize = 8 << 20;
 
@@ -49,6 +49,8 @@ struct NotifierState<E: Engine> {
     subscribed: Vec<Subscribed<E>>,
     /// There while anybody has subscribed.
     changes: Option<Changes<E>>,
+    /// Whether the thread has ended, by a panic or because the database is closed.
+    is_over: bool,
 }
 
 /// A subscriber, and its table.
@@ -57,6 +59,15 @@ struct Subscribed<E: Engine> {
     table: Arc<TableCore<E::Store>>,
     /// The id of the table in the changes that were read last: a table that is truncated gets another one.
     id: u32,
+}
+
+/// Ends all calls when the thread ends, also where that is by a panic.
+struct EndsSubscribers<'n, E: Engine>(&'n Notifier<E>);
+
+impl<E: Engine> Drop for EndsSubscribers<'_, E> {
+    fn drop(&mut self) {
+        self.0.end_subscribers();
+    }
 }
 
 /// What the thread is to do next, outside of the lock.
@@ -73,7 +84,7 @@ struct Round {
 
 impl<E: Engine> Notifier<E> {
     pub(crate) fn new() -> Self {
-        let state = NotifierState { subscribed: Vec::new(), changes: None };
+        let state = NotifierState { subscribed: Vec::new(), changes: None, is_over: false };
         Notifier { state: Mutex::new(state), news: Arc::default(), thread: Mutex::new(None) }
     }
 
@@ -88,8 +99,13 @@ impl<E: Engine> Notifier<E> {
         callback: Callback,
     ) -> Result<Subscription> {
         let mut state = lock(&self.state);
+        if state.is_over && !shared.is_closed() {
+            return Err(Error::ThreadPanicked(Name::new("that which calls subscribers")));
+        }
         // N1: under the lock. `stop` has closed the database before it comes here.
         let after = Source::of(shared)?.durable.log.durable_epoch();
+        // Behind that: a table is refused before it is stored that it was truncated. So what truncates this one comes after that epoch.
+        table.check_is_of(shared.id())?;
         self.start(shared)?;
         let subscriber = Subscriber::new(Arc::clone(&table.name), bounds, after, callback);
         let id = table.store.id().0;
@@ -113,6 +129,8 @@ impl<E: Engine> Notifier<E> {
         let shared = Arc::clone(shared);
         let started = thread::Builder::new().name("ensilo-notifier".into()).spawn(move || {
             let _working = ForeignAfter::default();
+            begin_calling();
+            let _ending = EndsSubscribers(&shared.notifier);
             shared.notifier.run(&shared);
         });
         *thread = Some(started.map_err(|error| {
@@ -134,11 +152,7 @@ impl<E: Engine> Notifier<E> {
     /// # Panics
     /// When the thread has panicked.
     pub(crate) fn stop(&self, may_wait: bool) {
-        let mut state = lock(&self.state);
-        let (subscribed, changes) = (mem::take(&mut state.subscribed), state.changes.take());
-        drop(state);
-        drop(changes);
-        subscribed.iter().for_each(|subscribed| subscribed.subscriber.end());
+        self.end_subscribers();
         self.news.stop();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread.filter(|_| may_wait)
@@ -147,6 +161,16 @@ impl<E: Engine> Notifier<E> {
         {
             resume_unwind(panic);
         }
+    }
+
+    /// Ends all calls, and lets nobody subscribe any more.
+    fn end_subscribers(&self) {
+        let mut state = lock(&self.state);
+        state.is_over = true;
+        let (subscribed, changes) = (mem::take(&mut state.subscribed), state.changes.take());
+        drop(state);
+        drop(changes);
+        subscribed.iter().for_each(|subscribed| subscribed.subscriber.end());
     }
 
     /// What the thread does from its first moment to its last.
@@ -177,6 +201,14 @@ impl<E: Engine> NotifierState<E> {
             None => self.changes = Some(begin(shared, after, (names, ids))?),
         }
         Ok(())
+    }
+
+    /// Follows the tables of all subscribers as they are now, behind everything that is stored now.
+    fn follow_anew(&mut self, shared: &Arc<DatabaseShared<E>>) -> Result<()> {
+        let after = Source::of(shared)?.durable.log.durable_epoch();
+        // Behind that, as in `subscribe`: what has truncated a table by then was perhaps never read.
+        self.subscribed.iter_mut().for_each(|subscribed| subscribed.skip_to_table(shared));
+        self.follow(shared, after)
     }
 
     /// Reads what is stored of the subscribers' changes, up to a bound.
@@ -214,8 +246,9 @@ impl<E: Engine> NotifierState<E> {
             return Ok(());
         };
         let stored_to = Source::of(shared)?.durable.log.durable_epoch();
+        let mut read_bytes = 0;
         for _ in 0..BATCHES_MAX {
-            if round.changes.bytes() >= WAITING_BYTES {
+            if read_bytes.max(round.changes.bytes()) >= WAITING_BYTES || shared.is_closed() {
                 return Ok(());
             }
             let Some(batch) = changes.next_up_to(stored_to)? else {
@@ -225,6 +258,7 @@ impl<E: Engine> NotifierState<E> {
             };
             let epoch = Epoch::new(batch.epoch);
             for change in batch.changes {
+                read_bytes += change.len_bytes();
                 let subscribed = self.subscribed.iter_mut();
                 let subscribers: Vec<_> =
                     subscribed.filter_map(|subscribed| subscribed.receives(epoch, &change)).collect();
@@ -236,17 +270,15 @@ impl<E: Engine> NotifierState<E> {
         Ok(())
     }
 
-    /// Tells all subscribers of an error, and goes on where that can be.
+    /// Passes an error to all subscribers, and goes on where that can be.
     fn fail(&mut self, shared: &Arc<DatabaseShared<E>>, round: &mut Round, error: Error) {
         self.changes = None;
         let of_all = || self.subscribed.iter().map(|subscribed| Arc::clone(&subscribed.subscriber));
         if let Error::ChangesMissed(_) = &error {
-            let told = of_all().map(|subscriber| (subscriber, error.clone())).collect();
-            // Before they are told: what they read then is of this moment or later.
-            match Source::of(shared)
-                .and_then(|source| self.follow(shared, source.durable.log.durable_epoch()))
-            {
-                Ok(()) => round.errors = told,
+            let errors = of_all().map(|subscriber| (subscriber, error.clone())).collect();
+            // Before they are called: what they read then is of this moment or later.
+            match self.follow_anew(shared) {
+                Ok(()) => round.errors = errors,
                 Err(error) => self.fail(shared, round, error),
             }
             return;
@@ -277,6 +309,15 @@ impl<E: Engine> Subscribed<E> {
         let now = shared.catalog.any_table(&self.table.name);
         let now = now.filter(|now| !self.table.is_dropped() && Arc::ptr_eq(&now.queue, &self.table.queue));
         now.map(|now| self.table = now).is_some()
+    }
+
+    /// Takes the table as it is now for the one of the changes that are read next. Waits where it is being changed.
+    fn skip_to_table(&mut self, shared: &DatabaseShared<E>) {
+        while self.finds_table(shared) && self.table.is_changed() {
+            // Whoever changes it has the catalog until it is changed.
+            drop(shared.catalog.change());
+        }
+        self.id = self.table.store.id().0;
     }
 
     /// Returns the subscriber if it is called with this change.

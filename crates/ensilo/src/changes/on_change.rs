@@ -87,13 +87,13 @@ impl<E: Engine> Database<E> {
         let watched = range.watched()?;
         // The feed may wait for somebody who changes the catalog, who waits for transactions.
         self.shared.check_may_change()?;
-        watched.0.check_is_of(self.shared.id())?;
         let mut decode = R::decoder();
-        let callback: Callback = Box::new(move |change| {
+        let callback: Callback = Box::new(move |change, flow| {
             let change = change.and_then(&mut decode);
-            let is_last = matches!(change, Err(Error::TableChanged(_)));
+            if let Err(Error::TableChanged(_)) = change {
+                *flow = ControlFlow::Break(());
+            }
             callback(change);
-            if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         self.shared.notifier.subscribe(&self.shared, watched, callback)
     }

@@ -1,7 +1,8 @@
 //! A callback of the program, and the handle that ends it.
 //!
 //! # Invariants
-//! - U1: the callback lies in the state, or is being called by the thread that has taken it out; once `is_over`, it is never taken out again.
+//! - U1: the callback lies in the state, or is being called or dropped by the thread that has taken it out, which is the `caller` until it is
+//!   done; once `is_over`, it is taken out to be dropped alone.
 //! - U2: it is called and dropped without any lock.
 
 use std::cell::Cell;
@@ -21,15 +22,16 @@ use crate::pool::message_of;
 use crate::table::Bounds;
 use crate::{Error, Result};
 
-/// What is called with changes and errors. It breaks where it can be called with nothing more.
-pub(super) type Callback = Box<dyn FnMut(Result<&Change>) -> ControlFlow<()> + Send>;
+/// What is called with changes and errors. It sets a break, before it calls the program, where it can be called with nothing more.
+pub(super) type Callback = Box<dyn FnMut(Result<&Change>, &mut ControlFlow<()>) + Send>;
 
 thread_local! {
-    /// Whether this thread is calling a callback, of whichever database.
+    /// Whether this thread calls callbacks, of whichever database.
     static IS_CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the calling thread has come here from a callback: whoever closes a database waits for that thread.
+/// Returns whether the calling thread has come here from a callback, or drops one that it has called: whoever closes a database waits for
+/// that thread.
 pub(crate) fn is_in_callback() -> bool {
     IS_CALLING.get()
 }
@@ -99,7 +101,7 @@ pub(super) struct Subscriber {
 struct CallState {
     callback: Option<Callback>,
     is_over: bool,
-    /// The thread that calls it.
+    /// The thread that calls or drops it.
     caller: Option<ThreadId>,
     panics: u64,
 }
@@ -118,16 +120,14 @@ impl Subscriber {
     /// Calls the callback, unless that is over, and returns the message of a panic.
     pub(super) fn call(&self, change: Result<&Change>) -> Option<String> {
         let mut callback = self.take()?;
-        let calling = Calling::begin();
-        let outcome = catch_unwind(AssertUnwindSafe(|| callback(change)));
-        let goes_on = !matches!(outcome, Ok(ControlFlow::Break(())));
+        let mut flow = ControlFlow::Continue(());
+        let outcome = catch_unwind(AssertUnwindSafe(|| callback(change, &mut flow)));
         let panic = outcome.err().map(|panic| {
             let message = message_of(&*panic);
             survive(|| drop(panic));
             message
         });
-        self.give_back(callback, goes_on, panic.is_some());
-        drop(calling);
+        self.give_back(callback, flow.is_continue(), panic.is_some());
         panic
     }
 
@@ -145,23 +145,27 @@ impl Subscriber {
         state.panics += u64::from(has_panicked);
         if state.is_over {
             drop(state);
-            survive(|| drop(callback));
-            state = lock(&self.state);
-        } else {
-            state.callback = Some(callback);
+            return self.drop_taken(callback);
         }
+        state.callback = Some(callback);
         state.caller = None;
         drop(state);
         self.call_has_ended.notify_all();
     }
 
+    /// Drops the callback, whose `caller` is this thread.
+    fn drop_taken(&self, callback: Callback) {
+        survive(|| drop(callback));
+        lock(&self.state).caller = None;
+        self.call_has_ended.notify_all();
+    }
+
     /// Lets no call begin any more.
     pub(super) fn end(&self) {
-        let mut state = lock(&self.state);
-        state.is_over = true;
-        let callback = state.callback.take();
-        drop(state);
-        survive(|| drop(callback));
+        lock(&self.state).is_over = true;
+        if let Some(callback) = self.take() {
+            self.drop_taken(callback);
+        }
     }
 
     /// Calls the callback for the last time, with an error.
@@ -179,19 +183,7 @@ impl Subscriber {
     }
 }
 
-/// Says that the calling thread calls a callback, until it is dropped.
-struct Calling {
-    before: bool,
-}
-
-impl Calling {
-    fn begin() -> Self {
-        Calling { before: IS_CALLING.replace(true) }
-    }
-}
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        IS_CALLING.set(self.before);
-    }
+/// Says that the calling thread calls callbacks, until it ends.
+pub(super) fn begin_calling() {
+    IS_CALLING.set(true);
 }

@@ -1,10 +1,13 @@
 //! Callbacks on changes.
 
 use std::fmt::Debug;
+use std::future::Future;
 use std::ops::Bound;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use ensilo::generic::{Database, Table};
@@ -278,6 +281,9 @@ pub(super) fn a_closure_that_is_too_slow_is_told_that_it_has_missed_changes<E: E
     assert_eq!(next(&changes), stored(1, 0));
     // Twice: it may read the first file to its end, which it has open.
     for _ in 0..2 {
+        // That is among what is missed.
+        db.truncate_table("account").unwrap();
+        let accounts = db.table::<Account>().unwrap();
         let (position, mut rounds) = (db.change_position().unwrap(), 0);
         while !matches!(db.changes().after(position), Err(Error::ChangesMissed(_))) {
             put(&db, &accounts, 1, rounds);
@@ -289,8 +295,29 @@ pub(super) fn a_closure_that_is_too_slow_is_told_that_it_has_missed_changes<E: E
     drop(release);
     let missed = changes.iter().find_map(Result::err).unwrap();
     assert!(matches!(missed, Error::ChangesMissed(_)), "{missed:?}");
-    put(&db, &accounts, 2, 77);
+    put(&db, &db.table().unwrap(), 2, 77);
     while next(&changes) != stored(2, 77) {}
+}
+
+pub(super) fn a_closure_hears_of_a_table_that_is_truncated_beside_its_subscription<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = open_with::<E>(&disk, options(64 << 20));
+    for round in 0..20 {
+        let accounts = db.table::<Account>().unwrap();
+        let (sender, changes) = channel();
+        let subscribed = thread::scope(|scope| {
+            let truncating = scope.spawn(|| db.truncate_table("account"));
+            let subscribed = db.on_change(accounts.scan(), move |change| _ = sender.send(change));
+            truncating.join().unwrap().unwrap();
+            subscribed
+        });
+        let Ok(_subscription) = subscribed else {
+            assert!(matches!(subscribed, Err(Error::TableChanged(_))), "{subscribed:?}");
+            continue;
+        };
+        put(&db, &db.table().unwrap(), 1, round);
+        while next(&changes) != stored(1, round) {}
+    }
 }
 
 pub(super) fn a_database_may_be_closed_by_a_closure_and_beside_one<E: Engine>() {
@@ -361,4 +388,152 @@ pub(super) fn a_database_may_be_closed_by_a_closure_and_beside_one<E: Engine>() 
             thread::yield_now();
         }
     }
+}
+
+/// Runs something when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+pub(super) fn a_closure_that_owns_the_last_handle_closes_at_its_last_error<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _) = open_with::<E>(&disk, options(1 << 20));
+    let others = db.table::<Other>().unwrap();
+    let (sender, calls) = channel();
+    let (release, gate) = channel::<()>();
+    let last = db.clone();
+    let closure = move |change: Result<RowChange<u64, Other>>| {
+        if let Err(error) = change {
+            assert!(matches!(error, Error::UnknownTable(_)));
+            last.close().unwrap();
+        }
+        sender.send(()).unwrap();
+        let _ = gate.recv();
+    };
+    let subscription = db.on_change(others.scan(), closure).unwrap();
+    db.transact(|tx| others.insert(tx, &Other { id: 1 })).unwrap();
+    calls.recv().unwrap();
+    db.drop_table("other").unwrap();
+    drop((db, others, release));
+    assert_eq!(calls.iter().count(), 1);
+    subscription.end();
+    while options(1 << 20)
+        .log_directories(["/db/log-0", "/db/log-1"])
+        .open_with::<E>(Arc::clone(&disk) as Arc<_>, "/db")
+        .is_err()
+    {
+        thread::yield_now();
+    }
+}
+
+pub(super) fn closing_ends_the_waits_for_changes_of_closures_and_jobs<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (sender, outcomes) = channel();
+    let wait_for_changes = |db: &Database<E>, sender: Sender<Result<()>>| {
+        let db = db.clone();
+        move || {
+            let mut changes = db.changes().begin_now().unwrap();
+            sender.send(Ok(())).unwrap();
+            while changes.wait().map_err(|error| _ = sender.send(Err(error))).is_ok() {}
+        }
+    };
+    let in_closure = wait_for_changes(&db, sender.clone());
+    let _subscription = db.on_change(accounts.scan(), move |_| in_closure()).unwrap();
+    put(&db, &accounts, 1, 1);
+    assert!(outcomes.recv().unwrap().is_ok());
+    let in_job = wait_for_changes(&db, sender);
+    let _job = db.submit(move |_| Ok(in_job())).unwrap();
+    assert!(outcomes.recv().unwrap().is_ok());
+    db.close().unwrap();
+    let outcomes: Vec<_> = outcomes.iter().collect();
+    assert!(matches!(outcomes[..], [Err(Error::Closed), Err(Error::Closed)]), "{outcomes:?}");
+}
+
+pub(super) fn a_job_of_another_database_closes_that_of_the_closure_that_waits_for_it<E: Engine>() {
+    let (disk, other_disk) = (Arc::new(SimulatedDisk::new()), Arc::new(SimulatedDisk::new()));
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (other, _) = open_with::<E>(&other_disk, options(1 << 20));
+    let (sender, calls) = channel();
+    let (inner, helper) = (db.clone(), other.clone());
+    let closure = move |_: Result<AccountChange>| {
+        let closes = inner.clone();
+        let job = helper.submit(move |_| Ok(closes.close().is_ok())).unwrap();
+        let _ = sender.send(job.wait().is_ok());
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 1);
+    assert!(calls.recv().unwrap());
+    assert!(calls.recv().is_err() && subscription.is_over());
+    db.close().unwrap();
+    other.close().unwrap();
+}
+
+pub(super) fn the_end_of_a_subscription_waits_until_its_closure_is_dropped<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (sender, drops) = channel();
+    let (release, gate) = channel::<()>();
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&is_dropped);
+    let on_drop = OnDrop(move || {
+        sender.send(()).unwrap();
+        let _ = gate.recv();
+        noted.store(true, Ordering::SeqCst);
+    });
+    let closure = move |_: Result<AccountChange>| _ = &on_drop;
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    thread::scope(|scope| {
+        let closing = scope.spawn(|| db.close());
+        drops.recv().unwrap();
+        let ending = scope.spawn(|| {
+            subscription.end();
+            is_dropped.load(Ordering::SeqCst)
+        });
+        (0..1000).for_each(|_| thread::yield_now());
+        drop(release);
+        assert!(ending.join().unwrap());
+        closing.join().unwrap().unwrap();
+    });
+}
+
+pub(super) fn a_closure_that_panics_in_its_last_call_is_called_no_more<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let (sender, calls) = channel();
+    let closure = move |change: Result<AccountChange>| {
+        sender.send(()).unwrap();
+        panic!("planted {:?}", change.unwrap_err());
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    let add = SchemaChange::new().add("visits", ensilo::ColumnType::U32, 7_u32);
+    let changed = db.table_with_changes::<later::Account>(&[add]).unwrap();
+    for id in 0..3 {
+        let row = later::Account { id, balance: 1, note: String::new(), visits: 9 };
+        db.transact(|tx| changed.insert(tx, &row)).unwrap();
+    }
+    assert_eq!(calls.iter().count(), 1);
+    assert_eq!((subscription.panics(), subscription.is_over()), (1, true));
+}
+
+pub(super) fn changes_that_are_dropped_leave_no_waker<E: Engine>() {
+    struct Ignored;
+    impl Wake for Ignored {
+        fn wake(self: Arc<Self>) {}
+    }
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, _accounts) = open_with::<E>(&disk, options(1 << 20));
+    let ignored = Arc::new(Ignored);
+    let waker = Waker::from(Arc::clone(&ignored));
+    for _ in 0..10 {
+        let mut changes = db.changes().begin_now().unwrap();
+        // What opening has stored comes first, perhaps.
+        while Pin::new(&mut changes).poll(&mut Context::from_waker(&waker)).is_ready() {}
+    }
+    drop(waker);
+    assert_eq!(Arc::strong_count(&ignored), 1);
 }
