@@ -175,7 +175,7 @@ pub struct Changes<E: Engine = Silo> {
     /// Of the tables that were asked for, unless that is all.
     names: Option<Vec<String>>,
     known: HashMap<u32, Arc<TableCore<E::Store>>>,
-    /// Whether a part of an epoch was given, so that its end has to be told.
+    /// Whether a part of an epoch was given, so that its end has to be given.
     is_within_epoch: bool,
     wake: Arc<Wake>,
 }
@@ -301,9 +301,9 @@ impl<E: Engine> Changes<E> {
             let is_of_program = |table: u32| !DEFINITION_TABLES.contains(&table) && sequences != Some(table);
             let has_rows = read.changes.iter().any(|change| is_of_program(change.table));
             let batch = self.batch_of(read).inspect_err(|_| self.reader_begins = Some(place))?;
-            // The end of an epoch is told even if the rest of it was of tables that are gone.
-            let tells_end = batch.ends_epoch && (has_rows || self.is_within_epoch);
-            if !batch.changes.is_empty() || tells_end {
+            // The end of an epoch is given even if the rest of it was of tables that are gone.
+            let gives_end = batch.ends_epoch && (has_rows || self.is_within_epoch);
+            if !batch.changes.is_empty() || gives_end {
                 self.is_within_epoch = !batch.ends_epoch;
                 return Ok(Some(batch));
             }

@@ -47,7 +47,8 @@ const BATCH_LEN_MAX: usize = 256;
 /// # How long it may take
 /// While it lasts, old versions of rows are kept for it, memory that others free is not used again, and
 /// [`Database::create_index`](crate::Database::create_index), [`Database::change_table`](crate::Database::change_table) and
-/// [`Database::truncate_table`](crate::Database::truncate_table) wait for it. [`EpochStatistics::oldest_pin`](crate::EpochStatistics::oldest_pin) shows it.
+/// [`Database::truncate_table`](crate::Database::truncate_table) wait for it if it has begun before them. One that begins while
+/// one of the last two waits for others may end with [`Error::TableChanged`](crate::Error::TableChanged). [`EpochStatistics::oldest_pin`](crate::EpochStatistics::oldest_pin) shows it.
 /// So it is bounded: behind [`Options::snapshot_age_limit`](crate::Options::snapshot_age_limit), a minute by default, the snapshot is
 /// ended within about a second, also where nobody asks for a row, and the stream ends with [`Error::Aborted`](crate::Error::Aborted). What takes
 /// longer is read in parts: the next stream begins behind the last key of the one before.

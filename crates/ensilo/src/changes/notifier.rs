@@ -141,7 +141,7 @@ impl<E: Engine> Notifier<E> {
         Ok(())
     }
 
-    /// Notes that something has happened that subscribers may have to be told, other than that more is stored.
+    /// Notes that something has happened, other than that more is stored, for which subscribers may have to be called.
     pub(crate) fn note(&self) {
         self.news.note();
     }

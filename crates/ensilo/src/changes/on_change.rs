@@ -32,13 +32,13 @@ impl<E: Engine> Database<E> {
     /// let accounts = db.table::<Account>()?;
     /// let (sender, receiver) = std::sync::mpsc::channel();
     /// let subscription = db.on_change(accounts.range(1..10), move |change| {
-    ///     let told = match change {
+    ///     let text = match change {
     ///         Ok(RowChange::Stored(id, account)) => format!("{id} has {}", account.balance),
     ///         Ok(RowChange::Deleted(id)) => format!("{id} is gone"),
     ///         Ok(RowChange::Emptied) => "all are gone".to_owned(),
     ///         Err(error) => error.to_string(), // such as that changes were missed
     ///     };
-    ///     let _ = sender.send(told);
+    ///     let _ = sender.send(text);
     /// })?;
     /// db.transact(|tx| accounts.insert(tx, &Account { id: 7, balance: 100 }))?;
     /// db.transact(|tx| accounts.insert(tx, &Account { id: 70, balance: 100 }))?;
@@ -57,28 +57,28 @@ impl<E: Engine> Database<E> {
     /// stored, in the order of the feed: by epochs, and within one in an order that is right for each row, and for transactions that depend on
     /// each other. What the caller has found stored before this call is not among them, and what commits after it is.
     ///
-    /// Where commits come faster than the calls end, changes wait in the log. Those that wait together are told as one: of each row the last
-    /// alone. So no more than some 16 MiB are held in memory, whatever waits, and the closure always comes to the newest row.
+    /// Where commits come faster than the calls end, changes wait in the log. Of those that wait together the closure gets the last one of each row
+    /// alone. So some 16 MiB are held in memory, whatever waits, or a single change if that is larger, and the closure always comes to the newest row.
     ///
     /// # Errors of the call
-    /// An [`Error::ChangesMissed`] says that changes were not told, because more log has been written since than the database keeps: the closure reads what
+    /// An [`Error::ChangesMissed`] says that changes are missing, because more log has been written since than the database keeps: the closure reads what
     /// it needs anew, and the calls go on with what is stored from then on. [`Error::UnknownValue`] stands for a change of a row
     /// with a value that the program's types do not have. All others are the last call: [`Error::UnknownTable`], once the table was dropped;
-    /// [`Error::TableChanged`], once its columns are not those of the row type any more; [`Error::LogFailed`], [`Error::ChangesUnreadable`]. There is
-    /// none as the database is closed.
+    /// [`Error::TableChanged`], once its columns are not those of the row type any more; [`Error::LogFailed`], [`Error::ChangesUnreadable`]. When the
+    /// database is closed, the calls end without an error.
     ///
     /// # The thread
     /// One thread of the database calls all closures, one call after the other, and holds no lock meanwhile. A closure may make requests to
     /// the database, and call this method; one that takes long keeps the others waiting, and commits do not wait for it. It should not hold a
     /// [`Database`](crate::Database) if it is not needed: as long as the subscription lasts, that keeps the database open. Its panic ends that call and
     /// nothing else: it is [counted](Subscription::panics), and an [event](crate::Event::CallbackPanicked). Closing the database
-    /// ends the calls and waits for one that is under way, but not where the closure itself or a job closes it.
+    /// ends the calls and waits for one that is under way, but not where a closure or a job closes it, of this or another database.
     ///
     /// # Errors
     /// [`Error::NotDurable`] for a database in memory, [`Error::ChangesNotKept`], [`Error::ReadOnly`], [`Error::Closed`],
     /// [`Error::ChangesUnreadable`]; [`Error::UnknownTable`], [`Error::TableChanged`]; [`Error::InvalidOption`] for a scan
     /// that is more than a range, and when the system has no thread left; [`Error::NestedRequest`] inside a request, or while this thread was
-    /// the last to use an open transaction of a session.
+    /// the last to use an open transaction of a session; [`Error::ThreadPanicked`].
     pub fn on_change<R: WatchedRange<E>>(
         &self,
         range: R,

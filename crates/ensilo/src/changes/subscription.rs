@@ -60,7 +60,7 @@ impl Subscription {
         self.subscriber.wait_until_idle();
     }
 
-    /// Returns whether no call comes any more: an error has ended them, of which the closure was told, or the database is closed.
+    /// Returns whether no call comes any more: an error has ended them, with which the closure was called, or the database is closed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         lock(&self.subscriber.state).is_over

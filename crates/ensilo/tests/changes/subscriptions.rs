@@ -61,7 +61,7 @@ pub(super) fn a_closure_is_called_with_the_changes_of_its_range<E: Engine>() {
     let dynamic = db.open_dynamic_table("account").unwrap();
     let between = dynamic.scan().between(Bound::Excluded(&[5_u32.into()]), Bound::Unbounded).unwrap();
     let _values = db.on_change(between, move |change: Result<Change>| _ = sender.send(change)).unwrap();
-    // What was stored before is not told, and all else in the order of the commits.
+    // What was stored before does not come, and all else in the order of the commits.
     (3..8).for_each(|id| put(&db, &accounts, id, i64::from(id)));
     expect(&of_all, (3..8).map(|id| stored(id, id.into())));
     db.transact(|tx| others.insert(tx, &Other { id: 4 })).unwrap();
@@ -79,7 +79,7 @@ pub(super) fn a_closure_is_called_with_the_changes_of_its_range<E: Engine>() {
     assert!(of_all.recv().is_err() && of_range.recv().is_err() && of_values.recv().is_err());
 }
 
-pub(super) fn changes_that_wait_for_a_slow_closure_are_told_as_one_for_each_row<E: Engine>() {
+pub(super) fn of_changes_that_wait_for_a_slow_closure_it_gets_the_last_of_each_row<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
     let (sender, changes) = channel();
@@ -104,7 +104,7 @@ pub(super) fn changes_that_wait_for_a_slow_closure_are_told_as_one_for_each_row<
     for balance in 1..=10 {
         put(&db, &accounts, 1, balance);
     }
-    // It comes to the last one, whatever is told before.
+    // It comes to the last one, whatever comes before.
     while next(&changes) != stored(1, 10) {}
 }
 
@@ -184,7 +184,7 @@ pub(super) fn no_call_begins_once_a_subscription_is_dropped<E: Engine>() {
     assert!(!is_late.load(Ordering::SeqCst));
 }
 
-pub(super) fn a_panic_ends_one_call_and_is_told<E: Engine>() {
+pub(super) fn a_panic_ends_one_call_and_is_reported<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (sender, events) = channel();
     let sender = Mutex::new(sender);
@@ -240,7 +240,7 @@ pub(super) fn what_is_no_range_of_a_kept_table_is_refused<E: Engine>() {
     assert!(matches!(db.on_change(accounts.scan(), ignore), Err(Error::ChangesNotKept)));
 }
 
-pub(super) fn a_closure_is_told_what_becomes_of_its_table<E: Engine>() {
+pub(super) fn a_closure_is_called_with_what_becomes_of_its_table<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
     let others = db.table::<Other>().unwrap();
@@ -267,7 +267,7 @@ pub(super) fn a_closure_is_told_what_becomes_of_its_table<E: Engine>() {
     assert!(changes.recv().is_err() && subscription.is_over());
 }
 
-pub(super) fn a_closure_that_is_too_slow_is_told_that_it_has_missed_changes<E: Engine>() {
+pub(super) fn a_closure_that_is_too_slow_gets_an_error_and_goes_on<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(0));
     let (sender, changes) = channel();
