@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ensilo_disk::RealDisk;
 use ensilo_epoch::Epoch;
-use ensilo_log::{EpochClock, LogOptions};
+use ensilo_log::{EpochClock, LogError, LogOptions};
 use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use crate::rig::{Rig, TemporaryDirectory, options};
@@ -183,6 +183,34 @@ fn an_answer_that_is_known_comes_at_once() {
     let (sender, receiver) = channel();
     rig.log.on_durable(Epoch::new(1), Box::new(move |result| sender.send(result.is_ok()).unwrap()));
     assert!(receiver.try_recv().unwrap());
+}
+
+#[test]
+fn a_call_for_the_next_epoch_is_forgotten_or_ended_while_the_log_goes_on() {
+    let rig = Rig::somewhere(&["log"], &options());
+    let far = Epoch::new(rig.epochs.global_epoch().get() + 1_000_000);
+    let (held, kept) = (Arc::new(()), Arc::new(()));
+    let holding = |held: &Arc<()>| {
+        let held = Arc::clone(held);
+        rig.log.on_next_durable(far, Box::new(move |_| drop(held)))
+    };
+    // The durable epoch may move, with which calls are made.
+    let until_dropped = |held: &Arc<()>| {
+        while Arc::strong_count(held) > 1 {
+            thread::yield_now()
+        }
+    };
+    holding(&held).into_iter().for_each(|number| rig.log.forget_next(number));
+    until_dropped(&held);
+    holding(&kept);
+    rig.log.end_next_waits();
+    until_dropped(&kept);
+    let (sender, receiver) = channel();
+    let number = rig.log.on_next_durable(far, Box::new(move |result| sender.send(result).unwrap()));
+    assert!(number.is_none());
+    assert!(matches!(receiver.try_recv().unwrap(), Err(LogError::Closed)));
+    let epoch = rig.worker(1).commit(10).unwrap();
+    rig.log.wait_durable(epoch).unwrap();
 }
 
 #[test]
