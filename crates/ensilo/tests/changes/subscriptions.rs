@@ -447,7 +447,11 @@ pub(super) fn closing_ends_the_waits_for_changes_of_closures_and_jobs<E: Engine>
     put(&db, &accounts, 1, 1);
     assert!(outcomes.recv().unwrap().is_ok());
     let in_job = wait_for_changes(&db, sender);
-    let _job = db.submit(move |_| Ok(in_job())).unwrap();
+    let job = db.submit(move |_| {
+        in_job();
+        Ok(())
+    });
+    let _job = job.unwrap();
     assert!(outcomes.recv().unwrap().is_ok());
     db.close().unwrap();
     let outcomes: Vec<_> = outcomes.iter().collect();
