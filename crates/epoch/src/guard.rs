@@ -114,10 +114,9 @@ pub struct ExclusiveGuard<'p> {
     guard: Guard<'p>,
 }
 
-// SAFETY: `Participant::pin_exclusively` and `pin_snapshot_exclusively` borrow the participant mutably for 'p, so all references to it are derived from this value, and
-// those that it gives end before it can be moved: `Deref` and `Guard::participant` tie them to a borrow of it, as
-// must every method of `Guard`
-// that gives one. `Guard::epochs` does not, and gives the epochs alone, which are Sync. The participant itself is Send.
+// SAFETY: `Participant::pin_exclusively` and `pin_snapshot_exclusively` borrow the participant mutably for 'p, so all references to it are derived from
+// this value, and those that it gives end before it can be moved: `Deref` and `Guard::participant` tie them to a borrow of it, as must every method of
+// `Guard` that gives one. `Guard::epochs` does not, and gives the epochs alone, which are Sync. The participant itself is Send.
 unsafe impl Send for ExclusiveGuard<'_> {}
 
 impl<'p> ExclusiveGuard<'p> {

@@ -164,6 +164,8 @@ fn finish_row<I: Isolation>(
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     const PATCH_WORDS: u32 = 1000;
