@@ -533,3 +533,15 @@ fn a_replay_ends_where_no_row_that_leaves_makes_room_for_a_larger_one() {
     assert_eq!(put(&mut worker, 3, 20_000, &vec![7; 1 << 20]), Err(ReplayError::OutOfMemory));
     put(&mut worker, 3, 20_000, &vec![7; 40 << 10]).unwrap();
 }
+
+#[test]
+fn a_row_of_16_mib_finds_room_and_is_updated_where_small_rows_have_filled_160_mib() {
+    const WORDS: usize = 1 << 10;
+    let mut stage = Stage::<SnapshotIsolation>::within("sixteen", 160 << 20);
+    (0..24_000).for_each(|key| stage.put(key, &[key; WORDS]));
+    for value in 1..4 {
+        stage.put(u64::MAX, &vec![value; (16 << 20) / 8 + 100]);
+        assert_eq!(stage.read(u64::MAX), Some(value));
+    }
+    assert_eq!(stage.read(7), Some(7));
+}
