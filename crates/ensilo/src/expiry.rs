@@ -12,8 +12,8 @@
 //! # Invariants
 //! - E1: a row is removed only by a transaction that has read it, and found its time among those that have passed. Where another transaction gives it a
 //!   later time, one of the two does not commit.
-//! - E2: the thread has no lock and no transaction while it calls code of the program. That is the clock, the hook for events, their destructors, and the
-//!   wakers of those that wait for rows, which every commit may call.
+//! - E2: the thread has no lock and no transaction while it calls the program's clock and hook for events, or their destructors. Wakers of those that wait
+//!   for rows are called by every commit, and where a row is given up that was claimed, within the transaction.
 
 mod expiries;
 mod options;

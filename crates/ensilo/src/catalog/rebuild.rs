@@ -214,9 +214,14 @@ impl<'m, E: Engine> EntryMaker<'m, E> {
         match engine.derive(participant, &index.store, &entry) {
             Ok(true) => Ok(true),
             Ok(false) => {
-                if !has_entry(*engine, &index.store, &entry) {
-                    index.mark_broken();
+                let left_out_before = engine.rows_left_out();
+                if has_entry(*engine, &index.store, &entry) {
+                    return Ok(false);
                 }
+                if engine.rows_left_out() > left_out_before {
+                    return Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id())));
+                }
+                index.mark_broken();
                 Ok(false)
             }
             Err(_) => Err(Error::OutOfMemory(Abort::out_of_memory(index.store.id()))),

@@ -2,7 +2,7 @@
 //!
 //! A change waits until the transactions end that are under way, so that one of them must not wait for the change. The opening is refused, and it
 //! is noted here that it was: the request, which knows nothing of the openings in its closure, has met a conflict then, and runs again once the change is
-//! over. The note is of the attempt that is under way on the thread; each attempt forgets what others have left.
+//! over. A snapshot, and a reader that has come to one, return the abort. The note is of the attempt that is under way on the thread; each attempt forgets what others have left.
 
 use std::cell::Cell;
 

@@ -106,6 +106,15 @@ struct CallState {
     panics: u64,
 }
 
+impl CallState {
+    /// Takes the callback for a call by this thread, or to drop it.
+    fn take(&mut self) -> Option<Callback> {
+        let callback = self.callback.take()?;
+        self.caller = Some(thread::current().id());
+        Some(callback)
+    }
+}
+
 impl Subscriber {
     pub(super) fn new(table: Arc<str>, bounds: Bounds, after: Epoch, callback: Callback) -> Arc<Self> {
         let state = CallState { callback: Some(callback), is_over: false, caller: None, panics: 0 };
@@ -119,7 +128,7 @@ impl Subscriber {
 
     /// Calls the callback, unless that is over, and returns the message of a panic.
     pub(super) fn call(&self, change: Result<&Change>) -> Option<String> {
-        let mut callback = self.take()?;
+        let mut callback = lock(&self.state).take()?;
         let mut flow = ControlFlow::Continue(());
         let outcome = catch_unwind(AssertUnwindSafe(|| callback(change, &mut flow)));
         let panic = outcome.err().map(|panic| {
@@ -129,13 +138,6 @@ impl Subscriber {
         });
         self.give_back(callback, flow.is_continue(), panic.is_some());
         panic
-    }
-
-    fn take(&self) -> Option<Callback> {
-        let mut state = lock(&self.state);
-        let callback = state.callback.take()?;
-        state.caller = Some(thread::current().id());
-        Some(callback)
     }
 
     /// Takes the callback back after a call, or drops it if it is over.
@@ -162,8 +164,11 @@ impl Subscriber {
 
     /// Lets no call begin any more.
     pub(super) fn end(&self) {
-        lock(&self.state).is_over = true;
-        if let Some(callback) = self.take() {
+        let mut state = lock(&self.state);
+        state.is_over = true;
+        let callback = state.take();
+        drop(state);
+        if let Some(callback) = callback {
             self.drop_taken(callback);
         }
     }

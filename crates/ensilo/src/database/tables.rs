@@ -203,7 +203,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::SchemaMismatch`] when columns or primary key differ, or an index
     /// that `T` declares is missing or defined otherwise; [`Error::Closed`]; [`Error::Aborted`] within a transaction while the table is being changed or
-    /// truncated: return it from the closure, and a request that may run again does so behind the change. [`Database::read_stale`] returns it. Where `T` has a key that is `auto` and the table gives no keys
+    /// truncated: return it from the closure, and a request that may run again does so behind the change. [`Database::read_stale`], and in the end [`Database::read`], return it. Where `T` has a key that is `auto` and the table gives no keys
     /// yet, also those of [`Database::sequence`] when one is to be made, but for [`Error::ReadOnly`].
     pub fn open_table<T: Row>(&self) -> Result<Table<T, E>> {
         self.open_table_named(T::schema().name())

@@ -18,7 +18,7 @@ use super::state::LoadState;
 use super::table_blocks::{LoadBlock, TableBlocks};
 use crate::catalog::rebuild::IndexRebuild;
 use crate::catalog::table_core::TableCore;
-use crate::error::{Abort, NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
+use crate::error::{Abort, Name, UNREADABLE_ROW};
 use crate::mutex::lock;
 use crate::records::RecordCounts;
 use crate::{Error, Result};
@@ -295,7 +295,8 @@ impl<E: Engine> TableLoad<E> {
                 return Err(self.fail(&format!("{UNREADABLE_ROW}: {reason}")));
             }
             if engine.rows_left_out() > left_out_before {
-                return Err(self.fail(NO_MEMORY_FOR_ROW));
+                // It is tried again.
+                return Err(Error::OutOfMemory(Abort::out_of_memory(self.id())));
             }
             table.load.end();
             state.note_table(self.id());

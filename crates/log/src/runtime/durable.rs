@@ -205,8 +205,8 @@ impl Durable {
         wake();
     }
 
-    /// Calls `callback` when the durable epoch is later than `seen`: at once, on this thread, if it is, or else on a
-    /// logger's thread. Returns the number of a call that was not made at once.
+    /// Calls `callback` when the durable epoch may be later than `seen`: at once, on this thread, if it is, or else on a
+    /// logger's thread, or on the one that ends the waits. Who is called looks again. Returns the number of a call that was not made at once.
     pub(crate) fn on_next(&self, seen: Epoch, callback: Callback) -> Option<u64> {
         let mut waiting = self.waiting.lock();
         let end = || waiting.end.as_ref().or(waiting.of_next.end.as_ref()).cloned();

@@ -196,7 +196,7 @@ impl Log {
         self.core.durable.on_stored(epoch, callback, || self.core.hurry_leader());
     }
 
-    /// Calls `callback` once, when the durable epoch is later than `seen`, or with the reason why it never will be, as
+    /// Calls `callback` once, when the durable epoch may be later than `seen`, so that who is called looks again, or with the reason why it never will be, as
     /// [`Log::on_durable`] does. Nothing is stored sooner for it: it waits for what others store. Returns the number of the call, unless that
     /// was made at once.
     pub fn on_next_durable(&self, seen: Epoch, callback: Callback) -> Option<u64> {

@@ -59,7 +59,8 @@ impl LogPartition {
     pub(crate) fn seal(&self, filling: Filling, was_set_aside: bool) {
         let is_urgent = self.pool.note_sealed(filling.capacity(), was_set_aside);
         filling.seal();
-        if is_urgent {
+        // Who waits has woken the logger before, perhaps when this buffer was not sealed yet.
+        if is_urgent || self.pool.is_waited_for() {
             self.notifier.notify(Sleep::Short, |signals| signals.write = true);
         }
     }

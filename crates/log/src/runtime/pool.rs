@@ -11,7 +11,7 @@
 //! - **I2** A *large* buffer, one of more than the usual bytes, is sealed as soon as its transaction is published or given up, and freed when
 //!   it was written. All that are out have as many bytes as `circulating` usual ones at most, or there is one. What is set aside is not
 //!   counted, from then until it is sealed: a transaction that is prepared waits for its decision as long as that takes, and then for
-//!   nobody.
+//!   nobody. From its decision on it counts again, also above that bound, and others wait.
 //!
 //! Those that wait for large buffers have no order among themselves, nor do small ones wait for them.
 
@@ -118,6 +118,11 @@ impl Pool {
         }
         state.sealed >= self.circulating.div_ceil(4)
             || state.large_bytes >= self.circulating_bytes().div_ceil(4)
+    }
+
+    /// Returns whether somebody waits for a buffer.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.state.lock().waiting > 0
     }
 
     /// Takes a sealed buffer back. Called by the logger alone.

@@ -176,16 +176,24 @@ impl ReplayTarget<'_, '_> {
         Ok(())
     }
 
-    /// Returns a record for a row that does not fit into the one that is there. Frees the lock when there is no memory for it.
+    /// Returns a record for a row that does not fit into the one that is there, or that takes little of its large block. Frees the lock when there is no
+    /// memory for it and there has to be one.
     fn replacement<V: Variant>(&self, row: &[u8], tid: Tid) -> Result<Option<RecordPtr>, ReplayError> {
-        if self.record.fits(row.len()) {
+        let fits = self.record.fits(row.len());
+        if fits && !self.record.wastes_large(row.len()) {
             return Ok(None);
         }
-        let new = allocate::<V>(self.store, self.guard, row, TidWord::live(tid));
-        new.map(Some).inspect_err(|_| self.record.publish(self.word))
+        match allocate::<V>(self.store, self.guard, row, TidWord::live(tid)) {
+            Ok(new) => Ok(Some(new)),
+            Err(_) if fits => Ok(None),
+            Err(error) => {
+                self.record.publish(self.word);
+                Err(error)
+            }
+        }
     }
 
-    /// Puts `new` into the tree instead of the record, which is too short for its row.
+    /// Puts `new` into the tree instead of the record.
     fn take_place<V: Variant>(&mut self, new: RecordPtr) {
         let (old, new) = (self.record.index_value(), new.index_value());
         let is_replaced = self.store.index().replace(self.write.key, old, new, self.guard);
