@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::notifier::Sleep;
 use super::partition::{LogPartition, Which};
 use super::pool::Pool;
 use super::writer_state::WriterState;
@@ -191,6 +193,28 @@ fn a_buffer_that_is_larger_than_all_waits_alone() {
     writer.give_up();
     assert!(bench.drain().0.is_empty());
     assert_eq!(bench.partition.pool.out(), (0, 0), "what was given up is not kept either");
+}
+
+#[test]
+fn a_buffer_that_is_given_up_while_somebody_waits_wakes_the_logger() {
+    let mut bench = Bench::new(64, 64);
+    let (mut first, mut second) = (bench.writer(), bench.writer());
+    first.reserve(200).unwrap();
+    assert_eq!(second.reserve(64 * 64), Err(ReserveError::Full));
+    let has_signal = |bench: &Bench| {
+        let soon = Instant::now() + Duration::from_secs(60);
+        bench.partition.notifier.wait(Some((soon, Sleep::Short))).write
+    };
+    thread::scope(|scope| {
+        let waiting = scope.spawn(move || second.wait_for_buffer());
+        while bench.partition.pool.waiting() == 0 {
+            thread::yield_now();
+        }
+        assert!(has_signal(&bench) && bench.drain().0.is_empty(), "nothing is sealed yet");
+        first.give_up();
+        assert!(has_signal(&bench) && bench.drain().0.is_empty(), "nothing is in it");
+        waiting.join().unwrap().unwrap();
+    });
 }
 
 #[test]
