@@ -77,9 +77,10 @@ pub(super) fn a_stream_reads_one_batch_when_it_is_asked_and_says_where_it_is<E: 
             assert_eq!(batch.position(), changes.position());
             apply(&mut copy, &batch, &accounts);
         }
-        // Whether or not what comes next is being read: it goes on behind what was given.
+        // Whether or not what comes next is being read, or was given in vain: another one goes on behind what was applied.
+        let applied = changes.position();
         let _ = is_pending(&mut changes);
-        changes = db.changes().after(changes.position()).unwrap().into_stream();
+        changes = db.changes().after(applied).unwrap().into_stream();
     }
     catch_up(&mut db.changes().after(changes.position()).unwrap(), &mut copy, &accounts);
     assert_eq!(copy, rows(&db, &accounts));

@@ -244,6 +244,6 @@ fn a_table_keeps_its_order_for_programs_that_say_another() {
 fn the_place_of_nulls_is_that_of_a_column_that_has_some() {
     let schema = Schema::builder("t").column("a", ensilo::ColumnType::U8);
     let refused = schema.clone().key([("a", Order::AscendingNullsLast)]).build();
-    assert!(refused.unwrap_err().to_string().contains("says where nulls of column `a` come"));
+    assert!(refused.unwrap_err().to_string().contains("says where nulls come, and column `a` has none"));
     assert!(schema.index("i", [("a", Order::DescendingNullsFirst)]).build().is_err());
 }

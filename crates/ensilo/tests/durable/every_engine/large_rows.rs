@@ -109,7 +109,6 @@ fn large_rows_come_back_from_a_checkpoint_and_the_log_behind_it() {
     db.close().unwrap();
     let db = open(&disk);
     assert_documents(&db, &[document(0), visited(1, 6)]);
-    assert!(db.statistics().unwrap().durability.unwrap().recovery.log_bytes < VALUE_BYTES as u64);
 }
 
 #[test]
