@@ -382,8 +382,8 @@ impl<E: Engine> Database<E> {
     /// are dropped, and their handles get [`Error::Closed`].
     ///
     /// A second call returns the same result. While the first one is under way, the second waits for it,
-    /// except in a job, for which the first one waits. So a job must not wait for a thread that closes the
-    /// database.
+    /// except in a job, for which the first one waits, or may wait because a closure of [`Database::on_change`] does. So a job
+    /// must not wait for a thread that closes the database.
     ///
     /// A job may close another database, or drop its last handle. Such a job is not waited for where a job of
     /// that database waits for one of this database, directly or through others, or closes this one. It then

@@ -267,6 +267,8 @@ impl<E: Engine> DatabaseShared<E> {
         self.refuse_requests();
         match self.closing.begin() {
             Some(closer) => self.close_as(closer),
+            // A closure that the first one waits for may wait for this job.
+            None if Pool::is_in_job() && self.notifier.has_thread() => self.failure(),
             None => self.closing.wait(self.pool.get()).unwrap_or_else(|| self.failure()),
         }
     }

@@ -731,6 +731,7 @@ over_every_engine! {
     a_closure_that_owns_the_last_handle_closes_at_its_last_error,
     closing_ends_the_waits_for_changes_of_closures_and_jobs,
     a_job_of_another_database_closes_that_of_the_closure_that_waits_for_it,
+    a_job_that_a_closure_waits_for_closes_what_is_being_closed,
     the_end_of_a_subscription_waits_until_its_closure_is_dropped,
     a_closure_that_panics_in_its_last_call_is_called_no_more,
     changes_that_are_dropped_leave_no_waker

@@ -49,6 +49,8 @@ struct NotifierState<E: Engine> {
     subscribed: Vec<Subscribed<E>>,
     /// There while anybody has subscribed.
     changes: Option<Changes<E>>,
+    /// Whether the thread was started, and may be calling a closure.
+    has_thread: bool,
     /// Whether the thread has ended, by a panic or because the database is closed.
     is_over: bool,
 }
@@ -84,7 +86,8 @@ struct Round {
 
 impl<E: Engine> Notifier<E> {
     pub(crate) fn new() -> Self {
-        let state = NotifierState { subscribed: Vec::new(), changes: None, is_over: false };
+        let state =
+            NotifierState { subscribed: Vec::new(), changes: None, has_thread: false, is_over: false };
         Notifier { state: Mutex::new(state), news: Arc::default(), thread: Mutex::new(None) }
     }
 
@@ -107,6 +110,7 @@ impl<E: Engine> Notifier<E> {
         // Behind that: a table is refused before it is stored that it was truncated. So what truncates this one comes after that epoch.
         table.check_is_of(shared.id())?;
         self.start(shared)?;
+        state.has_thread = true;
         let subscriber = Subscriber::new(Arc::clone(&table.name), bounds, after, callback);
         let id = table.store.id().0;
         state.subscribed.push(Subscribed { subscriber: Arc::clone(&subscriber), table, id });
@@ -144,6 +148,11 @@ impl<E: Engine> Notifier<E> {
     /// Notes that something has happened, other than that more is stored, for which subscribers may have to be called.
     pub(crate) fn note(&self) {
         self.news.note();
+    }
+
+    /// Returns whether a closure may be under way: somebody has subscribed once.
+    pub(crate) fn has_thread(&self) -> bool {
+        lock(&self.state).has_thread
     }
 
     /// Ends all calls. Waits for one that is under way, unless the caller may not wait, such as a job that the callback may wait for. The

@@ -477,6 +477,31 @@ pub(super) fn a_job_of_another_database_closes_that_of_the_closure_that_waits_fo
     other.close().unwrap();
 }
 
+pub(super) fn a_job_that_a_closure_waits_for_closes_what_is_being_closed<E: Engine>() {
+    let (disk, other_disk) = (Arc::new(SimulatedDisk::new()), Arc::new(SimulatedDisk::new()));
+    let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
+    let (other, _) = open_with::<E>(&other_disk, options(1 << 20));
+    let (begun, is_begun) = channel();
+    let (inner, helper) = (db.clone(), other.clone());
+    let closure = move |_: Result<AccountChange>| {
+        let closes = inner.clone();
+        let job = helper.submit(move |_| {
+            while closes.list_tables().is_ok() {
+                thread::yield_now();
+            }
+            Ok(closes.close().is_ok())
+        });
+        begun.send(()).unwrap();
+        assert!(job.unwrap().wait().unwrap());
+    };
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(&db, &accounts, 1, 1);
+    is_begun.recv().unwrap();
+    db.close().unwrap();
+    assert!(subscription.is_over());
+    other.close().unwrap();
+}
+
 pub(super) fn the_end_of_a_subscription_waits_until_its_closure_is_dropped<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(1 << 20));
