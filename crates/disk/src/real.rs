@@ -1,25 +1,21 @@
 //! The disk of the machine.
 
+mod direct;
+mod removed;
+
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use rustix::io::Errno;
 
+use self::direct::{Access, Direct};
+use self::removed::{FREED_AT_ONCE_BYTES, free, keep};
 use crate::disk::{Disk, File, Listed, Lock, LockHeld, Place, is_disk_full};
-use crate::page_buffer::PAGE_BYTES;
 use crate::read_only::ReadOnly;
-
-/// So much of a removed file is given back to the file system at once.
-const FREED_AT_ONCE_BYTES: u64 = 32 << 20;
-const PAUSE_BETWEEN_PIECES: Duration = Duration::from_millis(10);
 
 /// The files of the machine, through the operating system.
 ///
@@ -173,45 +169,6 @@ fn open_to_read(path: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Keeps a file from being [cut](free) after it was removed, as long as it is open.
-fn keep(file: &fs::File, path: &Path) -> io::Result<()> {
-    // A lock of somebody else's keeps the place as well, and where there are no locks no file is cut.
-    let _ = file.try_lock_shared();
-    let kept = file.metadata()?;
-    // If it was removed between its opening and this lock it may be cut already. Some file systems count no names.
-    let is_same = |there: fs::Metadata| (there.dev(), there.ino()) == (kept.dev(), kept.ino());
-    if kept.nlink() > 0 || fs::metadata(path).is_ok_and(is_same) {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::NotFound.into())
-    }
-}
-
-/// Gives the place of a file without a name back to the file system, in pieces: a file system that gets much back at once writes its
-/// journal, and trims the disk, for so long that other files' syncs wait for tenths of a second. Left alone if it has another
-/// name, or if somebody [keeps](Disk::open_kept) it, or may for all that the file system says of locks: then its place comes back at once,
-/// when the last one closes it.
-fn free(file: &fs::File) -> io::Result<()> {
-    let metadata = file.metadata()?;
-    if metadata.nlink() > 0 || file.try_lock().is_err() {
-        return Ok(());
-    }
-    let mut len_bytes = metadata.len();
-    while len_bytes > FREED_AT_ONCE_BYTES {
-        len_bytes -= FREED_AT_ONCE_BYTES;
-        file.set_len(len_bytes)?;
-        thread::sleep(PAUSE_BETWEEN_PIECES);
-    }
-    Ok(())
-}
-
-/// What a file is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Read,
-    ReadWrite,
-}
-
 struct RealFile {
     file: fs::File,
     direct: Option<Direct>,
@@ -269,104 +226,6 @@ impl File for RealFile {
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
         self.file.set_len(len_bytes)
     }
-}
-
-/// The same file, open past the page cache.
-#[derive(Debug)]
-struct Direct {
-    file: OnceLock<fs::File>,
-    /// The system has refused it.
-    is_refused: AtomicBool,
-}
-
-impl Direct {
-    /// None where the system or the file system cannot.
-    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-    fn open(path: &Path, access: Access) -> Option<Direct> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-        let is_written = access == Access::ReadWrite;
-        let file = fs::OpenOptions::new().read(true).write(is_written).custom_flags(flags).open(path).ok()?;
-        Some(Direct { file: file.into(), is_refused: AtomicBool::new(false) })
-    }
-
-    /// Returns one that is opened with the first whole pages that are read.
-    fn when_read() -> Direct {
-        Direct { file: OnceLock::new(), is_refused: AtomicBool::new(false) }
-    }
-
-    /// Returns the handle that reads past the page cache. `None` if the system gives none, as where too many files are open, which is
-    /// remembered: all can be read through `cached`.
-    fn file_of(&self, cached: &fs::File) -> Option<&fs::File> {
-        if self.file.get().is_none() {
-            match reopen_direct(cached) {
-                // Another thread may have been faster; then this handle is closed.
-                Ok(file) => _ = self.file.set(file),
-                Err(_) => self.is_refused.store(true, Ordering::Relaxed),
-            }
-        }
-        self.file.get()
-    }
-
-    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-    fn open(_path: &Path, _access: Access) -> Option<Direct> {
-        None
-    }
-
-    /// Returns whether these are whole pages, in memory as well as in the file.
-    fn takes(&self, offset: u64, bytes: &[u8]) -> bool {
-        let is_whole = |number: usize| number.is_multiple_of(PAGE_BYTES);
-        let are_pages = offset.is_multiple_of(PAGE_BYTES as u64)
-            && is_whole(bytes.len())
-            && is_whole(bytes.as_ptr().addr());
-        // Relaxed: it only saves asking the system again.
-        are_pages && !self.is_refused.load(Ordering::Relaxed)
-    }
-
-    /// Reads past the page cache, or through `cached` if the system refuses.
-    fn read_at(&self, cached: &fs::File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let Some(file) = self.file_of(cached) else {
-            return cached.read_exact_at(bytes, offset);
-        };
-        match file.read_exact_at(bytes, offset) {
-            Err(error) if self.is_refusal(&error) => cached.read_exact_at(bytes, offset),
-            read => read,
-        }
-    }
-
-    /// Writes past the page cache, or through `cached` if the system refuses.
-    fn write_at(&self, cached: &fs::File, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        match self.file.get().map(|file| file.write_all_at(bytes, offset)) {
-            Some(Err(error)) if self.is_refusal(&error) => cached.write_all_at(bytes, offset),
-            Some(written) => written,
-            None => cached.write_all_at(bytes, offset),
-        }
-    }
-
-    /// Returns whether the system will not have such reads and writes, which is remembered: some disks have larger
-    /// pages.
-    fn is_refusal(&self, error: &io::Error) -> bool {
-        let is_refusal = error.kind() == io::ErrorKind::InvalidInput;
-        if is_refusal {
-            self.is_refused.store(true, Ordering::Relaxed);
-        }
-        is_refusal
-    }
-}
-
-/// Opens a file that is open once more, to read it past the page cache, also if it has been removed.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn reopen_direct(file: &fs::File) -> io::Result<fs::File> {
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn reopen_direct(_file: &fs::File) -> io::Result<fs::File> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// How much of a lock is wanted.
