@@ -140,6 +140,10 @@ impl<'s, L: Locking> Write for LockingTransaction<'s, L> {
 
     type Prepared = LockingPrepared<'s, L>;
 
+    fn note_abort(&mut self, abort: &Abort) {
+        self.inner.note_abort(abort);
+    }
+
     #[inline]
     fn find_to_write(&mut self, store: &Store, key: &[u8]) -> Result<Option<RecordHandle>, Abort> {
         self.lock(store, key, Mode::Exclusive)?;

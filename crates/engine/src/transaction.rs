@@ -311,6 +311,12 @@ pub trait Write: Read + Sized {
         true
     }
 
+    /// Says why the transaction is about to end without a commit, where the engine does not know it yet: for the counters of aborts. By default
+    /// nobody counts.
+    fn note_abort(&mut self, abort: &Abort) {
+        let _ = abort;
+    }
+
     /// Ends the transaction on the caller's request; nothing has changed.
     fn abort(self) {}
 }

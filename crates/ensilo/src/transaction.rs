@@ -292,12 +292,12 @@ impl<'t, E: Engine> Transaction<'t, E> {
         if let Some(abort) = self.inner.doomed.take()
             && (may_retry(abort.reason()) || is_abort(&error))
         {
-            return Undone::by_abort(abort);
+            return self.end_by(abort);
         }
         if is_abort(&error)
             && let Some(abort) = refused_opening::take(self.inner.local.database)
         {
-            return Undone::by_abort(abort);
+            return self.end_by(abort);
         }
         if own_error::is_stand_in(&error)
             && let Err(stopped) = self.inner.local.check_control()
@@ -357,6 +357,12 @@ fn note_commit<F>(claims: Option<Box<HeldClaims>>, local: &mut Local<F>, generat
 }
 
 impl<E: Engine> Transaction<'_, E> {
+    /// Ends a transaction that has met an abort.
+    fn end_by(mut self, abort: ensilo_engine::Abort) -> Undone {
+        self.inner.raw.note_abort(&abort);
+        Undone::by_abort(abort)
+    }
+
     /// Ends a transaction whose closure was left by a panic. The closure may have come to it by reads that
     /// do not belong together: then the request has met a conflict. Otherwise the panic goes on.
     #[cold]
@@ -364,13 +370,16 @@ impl<E: Engine> Transaction<'_, E> {
         let doomed = self.inner.doomed.take().filter(|abort| may_retry(abort.reason()));
         let doomed = doomed.or_else(|| refused_opening::take(self.inner.local.database));
         let conflict = doomed.or_else(|| self.inner.raw.check().err());
-        drop(self);
         match conflict {
             Some(abort) => {
+                let undone = self.end_by(abort);
                 panic.discard();
-                Undone::by_abort(abort)
+                undone
             }
-            None => panic.resume(),
+            None => {
+                drop(self);
+                panic.resume()
+            }
         }
     }
 }

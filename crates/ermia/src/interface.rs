@@ -95,6 +95,10 @@ impl<I: Isolation> Write for Transaction<'_, I> {
 
     type Prepared = NeverPrepared;
 
+    fn note_abort(&mut self, abort: &Abort) {
+        self.doom(abort.clone());
+    }
+
     fn patch(&mut self, found: ErmiaHandle, words: &[(u32, u64)]) -> Result<(), Abort> {
         self.patch_found(found, words)?;
         self.log_operation()

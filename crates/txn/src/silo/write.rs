@@ -155,6 +155,10 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
         !self.context.writes.is_empty()
     }
 
+    fn note_abort(&mut self, abort: &Abort) {
+        self.doom(abort.clone());
+    }
+
     fn abort(mut self) {
         self.roll_back();
     }

@@ -95,6 +95,7 @@ fn a_request_that_opens_a_table_which_is_being_truncated_runs_again_behind_that(
     db.truncate_table("account").unwrap();
     let (count, attempts) = of_request.recv().unwrap();
     assert_eq!((count.unwrap(), attempts), (0, 2));
+    assert_eq!(db.statistics().unwrap().aborts_of(AbortReason::TableChanging), 1);
 }
 
 #[test]
