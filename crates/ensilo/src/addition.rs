@@ -4,7 +4,7 @@
 //! the sums are written like any update: for a number in a column of an index, whose entries move; for a row of an older schema; and for a sum that its
 //! column has no room for, which is an error of the statement then.
 
-use ensilo_engine::{Addition, Read, Write};
+use ensilo_engine::{Addition, Write};
 use ensilo_epoch::Epoch;
 use ensilo_row::{ColumnType, KeyBuf, RowBuf, Slot, WordPatch, Words};
 use ensilo_sync::region::{self, Region};
@@ -13,6 +13,7 @@ use crate::Result;
 use crate::catalog::index_set::column_mask;
 use crate::catalog::table_core::TableCore;
 use crate::maintain;
+use crate::older_rows::is_older;
 use crate::transaction::Inner;
 
 /// Returns the addition of an amount to a column, or its subtraction. `bits` are those of the amount as a row holds them, and others above.
@@ -92,18 +93,6 @@ fn add_by_reading<Raw: Write>(
     let local = &mut *inner.local;
     local.row.set_words(&WithSums { row: &local.before, sums: &local.sums });
     maintain::replace_row(inner, table, indexes, key, found)
-}
-
-/// Returns whether the row is of an older schema: then it is replaced as a whole.
-fn is_older<Raw: Read>(
-    inner: &mut Inner<'_, Raw>,
-    table: &TableCore<Raw::Store>,
-    found: Raw::Found,
-) -> Result<bool> {
-    match &table.older {
-        None => Ok(false),
-        Some(older) => inner.read(None, found, |row| older.has(row)),
-    }
 }
 
 /// Makes `sums` the words of the row with all that is added to them. On an error, the place of the addition whose sum its number has no room for.

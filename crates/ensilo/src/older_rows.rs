@@ -11,12 +11,15 @@
 
 use std::sync::Arc;
 
-use ensilo_engine::{RawRow, RowRef};
+use ensilo_engine::{RawRow, Read, RowRef};
 use ensilo_epoch::Epoch;
 use ensilo_row::{RowBuf, Schema, SchemaHistory, Words};
 use ensilo_sync::atomic::AtomicU64;
 
+use crate::Result;
+use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, whole};
+use crate::transaction::Inner;
 
 /// The schemas that a table had before, at least one.
 pub(crate) struct OlderRows {
@@ -48,6 +51,19 @@ pub(crate) fn in_schema<'r>(
     match older {
         Some(older) if older.has(row) => older.convert(row, converted),
         _ => row,
+    }
+}
+
+/// Returns whether the row is of an older schema: then it is replaced as a whole.
+#[inline(always)]
+pub(crate) fn is_older<Raw: Read>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    found: Raw::Found,
+) -> Result<bool> {
+    match &table.older {
+        None => Ok(false),
+        Some(older) => inner.read(None, found, |row| older.has(row)),
     }
 }
 

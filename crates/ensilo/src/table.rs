@@ -7,6 +7,7 @@
 mod add;
 mod bounds;
 mod by_index;
+mod change_found;
 mod cursor;
 mod found;
 mod index;

@@ -1,18 +1,15 @@
 //! Inserts, updates and deletes of static rows.
 
-use ensilo_engine::{Engine, ReadOf, WriteOf};
+use ensilo_engine::{Engine, WriteOf};
 use ensilo_row::{AsKey, AutoKey, Columns, Key as _, KeyBuf, KeyedRow, Row, RowBuf, RowId};
-use ensilo_sync::region::{self, Region};
 
 use super::Table;
-use super::found::refuse_other_key;
 use crate::all_or_none::insert_all;
 use crate::catalog::index_core::IndexCore;
-use crate::catalog::index_set::column_mask;
 use crate::error::WrongType;
 use crate::maintain;
 use crate::row_ids::ROW_ID_END;
-use crate::row_words::{RowWords, whole};
+use crate::row_words::RowWords;
 use crate::sequence::{ReservedKeys, insert_under_next};
 use crate::transaction::{Inner, WriteTransaction};
 use crate::{Error, Result};
@@ -429,117 +426,6 @@ impl<T: Row, E: Engine> Table<T, E> {
         self.core.check(inner.local)?;
         let bytes = self.encode(key)?;
         inner.find_row_to_write(&self.core, &bytes)
-    }
-
-    #[inline]
-    pub(super) fn update_found<C: Columns<T>, R>(
-        &self,
-        inner: &mut Inner<'_, impl WriteOf<E>>,
-        key: &T::Key,
-        found: E::Found,
-        change: impl FnOnce(&mut C) -> R,
-    ) -> Result<R> {
-        inner.load_to_write(&self.core)?;
-        if !self.can_patch::<C>(inner, found)? {
-            maintain::copy_row(inner, &self.core, found)?;
-            let mut columns = self.known(C::decode(key, &inner.local.before), key)?;
-            let returned = change(&mut columns);
-            return self.rewrite(inner, key, found, &columns).map(|()| returned);
-        }
-        let read = inner.read(None, found, |row| {
-            let row = RowWords(row);
-            C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
-        });
-        let (mut columns, base) = self.known(read?, key)?;
-        let returned = change(&mut columns);
-        self.patch(inner, key, found, &columns, base).map(|()| returned)
-    }
-
-    #[inline]
-    pub(super) fn set_found<C: Columns<T>>(
-        &self,
-        inner: &mut Inner<'_, impl WriteOf<E>>,
-        key: &T::Key,
-        found: E::Found,
-        columns: &C,
-    ) -> Result<()> {
-        inner.load_to_write(&self.core)?;
-        if !self.can_patch::<C>(inner, found)? {
-            maintain::copy_row(inner, &self.core, found)?;
-            return self.rewrite(inner, key, found, columns);
-        }
-        let base = inner.read(None, found, |row| C::patch_base(&RowWords(row)))?;
-        self.patch(inner, key, found, columns, base)
-    }
-
-    /// Returns whether an update of these columns overwrites words in place: all of fixed width, none part of an index, and
-    /// the row not of an older schema.
-    ///
-    /// Called after the row has joined the read set (M2 of `maintain`).
-    #[inline(always)]
-    fn can_patch<C: Columns<T>>(
-        &self,
-        inner: &mut Inner<'_, impl ReadOf<E>>,
-        found: E::Found,
-    ) -> Result<bool> {
-        let columns = const { column_mask(C::COLUMNS) };
-        if !C::PATCHABLE || self.core.indexes.load(inner.pinned).touches(columns) {
-            return Ok(false);
-        }
-        match &self.core.older {
-            None => Ok(true),
-            Some(older) => Ok(!inner.read(None, found, |row| older.has(row))?),
-        }
-    }
-
-    #[inline(always)]
-    fn patch<C: Columns<T>>(
-        &self,
-        inner: &mut Inner<'_, impl WriteOf<E>>,
-        key: &T::Key,
-        found: E::Found,
-        columns: &C,
-        mut words: C::Patch,
-    ) -> Result<()> {
-        refuse_other_key::<T, C>(columns, key)?;
-        columns.patch(&mut words);
-        inner.note_change(&self.core);
-        let _engine = region::enter(Region::Engine);
-        inner.raw.patch(found, words.as_ref()).map_err(|abort| inner.lost(abort))
-    }
-
-    /// Makes a whole new row of the one in `local.before` and `columns`.
-    fn rewrite<C: Columns<T>>(
-        &self,
-        inner: &mut Inner<'_, impl WriteOf<E>>,
-        key: &T::Key,
-        found: E::Found,
-        columns: &C,
-    ) -> Result<()> {
-        refuse_other_key::<T, C>(columns, key)?;
-        let local = &mut *inner.local;
-        whole(columns.rewrite(&local.before, &mut local.row));
-        let bytes = self.encode(key)?;
-        let indexes = self.core.indexes.load(inner.pinned);
-        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
-    }
-
-    #[inline]
-    pub(super) fn replace_found(
-        &self,
-        inner: &mut Inner<'_, impl WriteOf<E>>,
-        key: &T::Key,
-        found: E::Found,
-        row: &T,
-    ) -> Result<()> {
-        inner.load_to_write(&self.core)?;
-        let bytes = self.encode(key)?;
-        let indexes = self.core.indexes.load(inner.pinned);
-        if !indexes.indexes.is_empty() {
-            maintain::copy_row(inner, &self.core, found)?;
-        }
-        row.encode(&mut inner.local.row);
-        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
     }
 }
 
