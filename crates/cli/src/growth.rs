@@ -15,8 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   ensilo figures growth
       All curves at a small scale, in about two minutes. Then read ensilo-growth/scaling-of-work.md.
-  ensilo figures growth --scale full --out docs/results/growth --page docs/scaling-of-work.md
-      The figures that are to be kept, in about half an hour: nothing else should run on the machine.
+  ensilo figures growth --scale full --out docs/results/growth --page docs/scaling-of-work.md --replace
+      The figures that are to be kept, in ten minutes to half an hour: nothing else should run on the machine.
   ensilo figures growth records indexes --replace
       Two of the curves again; the others stay as they are.
   ensilo figures growth --draw

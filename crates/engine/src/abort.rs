@@ -45,8 +45,8 @@ pub enum AbortReason {
     RowUnreadable,
     /// A number that was added to without a look at it has no room for the sum: the next attempt reads it first.
     SumOutOfRange,
-    /// A table was being changed or truncated when the transaction was to open it, which waits for the transaction to end: the next attempt comes
-    /// after the change.
+    /// The transaction was to open a table that is being changed or truncated. The change waits for the transaction to end, so that the next attempt
+    /// comes after it.
     TableChanging,
 }
 

@@ -191,7 +191,7 @@ pub trait Write: Read + Sized {
     /// transaction. By default it always returns `false`.
     ///
     /// # Errors
-    /// [`Abort`] when the transaction cannot commit any more. Where a number has no room for the sum, the commit fails, or the read of the row: with [`AbortReason::SumOutOfRange`](crate::AbortReason::SumOutOfRange), whether or not its other reads are current.
+    /// [`Abort`] when the transaction cannot commit any more. Where a number has no room for the sum, the commit, or the read of the row, fails with [`AbortReason::SumOutOfRange`](crate::AbortReason::SumOutOfRange), whether or not its other reads are current.
     ///
     /// # Panics
     /// When a number lies outside the row.

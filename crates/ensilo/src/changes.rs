@@ -251,19 +251,15 @@ impl<E: Engine> Changes<E> {
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Option<ChangeBatch>> {
         self.shared.check_may_wait()?;
-        let shared = Arc::clone(&self.shared);
         loop {
-            let durable = Source::of(&shared)?.durable;
-            // First: behind a failure nothing becomes durable any more.
-            let failure = self.failure(durable);
-            let seen = durable.log.durable_epoch();
-            if let Some(batch) = self.next_up_to(seen)? {
+            let stored_to = Source::of(&self.shared)?.durable.log.durable_epoch();
+            if let Some(batch) = self.next_up_to(stored_to)? {
                 return Ok(Some(batch));
             }
-            failure?;
-            self.wake.ask(&durable.log, seen, None);
-            if !self.wake.wait(deadline) {
-                return Ok(None);
+            match self.poll_stored(Some(stored_to), None) {
+                Poll::Ready(stored) => stored?,
+                Poll::Pending if !self.wake.wait(deadline) => return Ok(None),
+                Poll::Pending => {}
             }
         }
     }
@@ -274,11 +270,11 @@ impl<E: Engine> Changes<E> {
         self.wake.end().map_or(Ok(()), |end| Err(Error::from_log(end)))
     }
 
-    /// Becomes ready once more is stored than was read, which is all up to `read_to`, if anything.
+    /// Becomes ready once more is stored than was read, which is all up to `read_to`, if anything. Until then `waker` is called, or who waits is woken.
     ///
     /// # Errors
     /// Why nothing more will be stored.
-    fn poll_stored(&self, read_to: Option<Epoch>, waker: &Waker) -> Poll<Result<()>> {
+    fn poll_stored(&self, read_to: Option<Epoch>, waker: Option<&Waker>) -> Poll<Result<()>> {
         let durable = Source::of(&self.shared)?.durable;
         // First: behind a failure nothing becomes durable any more.
         let failure = self.failure(durable);
@@ -287,7 +283,7 @@ impl<E: Engine> Changes<E> {
             return Poll::Ready(Ok(()));
         };
         failure?;
-        self.wake.ask(&durable.log, read_to, Some(waker.clone()));
+        self.wake.ask(&durable.log, read_to, waker.cloned());
         Poll::Pending
     }
 
@@ -402,7 +398,7 @@ impl<E: Engine> Future for Changes<E> {
             if let Some(batch) = self.next_up_to(stored_to)? {
                 return Poll::Ready(Ok(batch));
             }
-            ready!(self.poll_stored(Some(stored_to), context.waker()))?;
+            ready!(self.poll_stored(Some(stored_to), Some(context.waker())))?;
         }
     }
 }

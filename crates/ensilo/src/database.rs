@@ -391,7 +391,7 @@ impl<E: Engine> Database<E> {
     ///
     /// In a hook of [`Options::on_event`], in a closure of [`Database::on_change`], in a clock of
     /// [`ExpiryOptions::clock`](crate::ExpiryOptions::clock), and in a waker that a ticket or a job's handle was polled with,
-    /// the call does not wait: closing may itself wait for the hook, the clock or the waker. A thread of the closed
+    /// the call does not wait: closing may itself wait for the hook, the closure, the clock or the waker. A thread of the closed
     /// database goes on with the work. This holds for the hooks, closures, clocks and wakers of every database, and also when
     /// the last handle is dropped there.
     ///

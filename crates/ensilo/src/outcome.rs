@@ -3,7 +3,7 @@
 use ensilo_engine::AbortReason;
 use ensilo_epoch::Epoch;
 
-use crate::{Abort, Error, Result};
+use crate::{Error, Result};
 
 /// How a request has ended.
 pub(crate) type Outcome<R> = Result<Visible<R>, Box<Undone>>;
@@ -39,20 +39,21 @@ impl Undone {
 
     /// Returns whether the attempt has ended because what it had read did not stay as it was.
     pub(crate) fn is_outdated(&self) -> bool {
-        let by_read = |abort: &Abort| abort.reason() == AbortReason::ReadValidation;
-        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if by_read(abort))
+        self.is_by(AbortReason::ReadValidation)
     }
 
     /// Returns whether the attempt has ended because a number that it has not read has no room for a sum: the next one reads it.
     pub(crate) fn is_unread_sum(&self) -> bool {
-        let is_sum = |abort: &Abort| abort.reason() == AbortReason::SumOutOfRange;
-        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if is_sum(abort))
+        self.is_by(AbortReason::SumOutOfRange)
     }
 
     /// Returns whether the attempt has ended because a table was being changed that it was to open.
     pub(crate) fn is_by_changing_table(&self) -> bool {
-        let is_changing = |abort: &Abort| abort.reason() == AbortReason::TableChanging;
-        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if is_changing(abort))
+        self.is_by(AbortReason::TableChanging)
+    }
+
+    fn is_by(&self, reason: AbortReason) -> bool {
+        self.is_own_abort && matches!(&self.error, Error::Aborted(abort) if abort.reason() == reason)
     }
 
     /// Returns whether the attempt has ended because there was no room for what it has to remember.

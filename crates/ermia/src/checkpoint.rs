@@ -12,7 +12,7 @@ use ensilo_engine::{Direction, KeyRange, StoredRow, Tid};
 use ensilo_epoch::Epoch;
 use ensilo_index::{NodeStamp, ScanVisitor};
 
-use crate::cold::{ColdRows, Newest};
+use crate::cold::{ColdRows, Newest, Unreadable};
 use crate::isolation::Isolation;
 use crate::oid_array::Oid;
 use crate::session::SessionState;
@@ -101,23 +101,31 @@ impl<I: Isolation, E: FnMut(StoredRow<'_>) -> ControlFlow<()>> ScanVisitor for W
 }
 
 impl<I: Isolation, E> WalkBatch<'_, I, E> {
+    /// Leaves a row out for which there is no memory, and counts it.
+    fn leave_out<T>(&self) -> Option<T> {
+        self.shared.cold.iter().for_each(ColdRows::note_left_out);
+        None
+    }
+
     /// Copies the row of a record; `None` if the checkpoint leaves it out.
     fn copy(&mut self, oid: Oid) -> Option<(Tid, usize)> {
-        let cold = self.shared.cold.as_ref();
-        let found = self.store.find_newest::<I>(oid, cold);
-        let newest =
-            match found.inspect_err(|_| cold.into_iter().for_each(ColdRows::note_left_out)).ok()?? {
-                Newest::InMemory(newest) => newest,
-                Newest::Cold(record, _) => {
-                    self.words.clear();
-                    if self.words.try_reserve(record.len_bytes().div_ceil(8)).is_err() {
-                        cold.into_iter().for_each(ColdRows::note_left_out);
-                        return None;
-                    }
-                    self.words.extend(record.words());
-                    return self.belongs(record.stamp(), record.len_bytes());
+        let newest = match self.store.find_newest::<I>(oid, self.shared.cold.as_ref()) {
+            Ok(newest) => newest?,
+            Err(Unreadable::OutOfMemory) => return self.leave_out(),
+            // The engine says so by itself.
+            Err(Unreadable::Damaged) => return None,
+        };
+        let newest = match newest {
+            Newest::InMemory(newest) => newest,
+            Newest::Cold(record, _) => {
+                self.words.clear();
+                if self.words.try_reserve(record.len_bytes().div_ceil(8)).is_err() {
+                    return self.leave_out();
                 }
-            };
+                self.words.extend(record.words());
+                return self.belongs(record.stamp(), record.len_bytes());
+            }
+        };
         let (version, stamp) = Version::visible_from(Some(newest), &self.shared.table, self.begin)?;
         if version.is_deletion() {
             return None;

@@ -35,9 +35,9 @@ rows before it are in; --skip-rows goes on behind them. With --atomic all rows o
 does, with all of them in memory until then; a transaction takes up to 1 GiB of log. When the command ends, what it says is in
 is on disk.
 
-Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create keys that tables give and row ids go on
-behind all that were given when the dump was made; of a file that is loaded into a table that is there, behind its rows. Sequences of programs
-are loaded with --from alone, before the tables.
+Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create, keys that tables give and row ids go
+on behind all that had been given when the dump was made. A file that is loaded into an existing table goes on behind that table's rows.
+Sequences of programs are loaded with --from alone, before the tables.
 
 Examples:
   ensilo load bank account accounts.csv

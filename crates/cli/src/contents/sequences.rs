@@ -101,7 +101,7 @@ impl fmt::Display for NumbersDescription {
         }
         f.write_str(if *cycle { ", again and again" } else { "" })?;
         match (last, next) {
-            (Some(last), _) => write!(f, "; up to {last} may have been given"),
+            (Some(last), _) => write!(f, "; numbers as far as {last} may have been given"),
             (None, next) => write!(f, "; {} comes next", next.unwrap_or(*start)),
         }
     }

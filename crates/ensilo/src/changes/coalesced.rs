@@ -50,15 +50,15 @@ impl CoalescedChanges {
     }
 
     fn forget_table(&mut self, table: &str) {
-        let is_of_table = |received: &ReceivedChange| received.change.table() == table;
-        let of_table: Vec<u64> = self
-            .changes
-            .iter()
-            .filter(|(_, received)| is_of_table(received))
-            .map(|(&place, _)| place)
-            .collect();
-        of_table.into_iter().for_each(|place| self.forget(place));
-        self.rows.retain(|_, place| self.changes.contains_key(place));
+        let Self { changes, bytes, rows, .. } = self;
+        changes.retain(|_, received| {
+            let stays = received.change.table() != table;
+            if !stays {
+                *bytes -= received.bytes();
+            }
+            stays
+        });
+        rows.retain(|_, place| changes.contains_key(place));
     }
 
     /// Returns about how many bytes of memory they take.

@@ -234,12 +234,15 @@ impl<E: Engine> NotifierState<E> {
     fn forget_ended(&mut self, round: &mut Round, shared: &Arc<DatabaseShared<E>>) {
         let before = self.subscribed.len();
         self.subscribed.retain_mut(|subscribed| {
-            if !subscribed.subscriber.is_over() && !subscribed.finds_table(shared) {
-                let error = Error::UnknownTable(Name::new(&*subscribed.table.name));
-                round.ended.push((Arc::clone(&subscribed.subscriber), error));
+            if subscribed.subscriber.is_over() {
                 return false;
             }
-            !subscribed.subscriber.is_over()
+            let is_there = subscribed.finds_table(shared);
+            if !is_there {
+                let error = Error::UnknownTable(Name::new(&*subscribed.table.name));
+                round.ended.push((Arc::clone(&subscribed.subscriber), error));
+            }
+            is_there
         });
         if self.subscribed.is_empty() {
             self.changes = None;
@@ -261,7 +264,7 @@ impl<E: Engine> NotifierState<E> {
                 return Ok(());
             }
             let Some(batch) = changes.next_up_to(stored_to)? else {
-                let stored = changes.poll_stored(Some(stored_to), waker);
+                let stored = changes.poll_stored(Some(stored_to), Some(waker));
                 round.waits = stored.is_pending();
                 return if let Poll::Ready(Err(error)) = stored { Err(error) } else { Ok(()) };
             };

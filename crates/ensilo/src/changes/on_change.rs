@@ -63,8 +63,9 @@ impl<E: Engine> Database<E> {
     /// # Errors of the call
     /// An [`Error::ChangesMissed`] says that changes are missing, because more log has been written since than the database keeps: the closure reads what
     /// it needs anew, and the calls go on with what is stored from then on. [`Error::UnknownValue`] stands for a change of a row
-    /// with a value that the program's types do not have. All others are the last call: [`Error::UnknownTable`], once the table was dropped;
-    /// [`Error::TableChanged`], once its columns are not those of the row type any more; [`Error::LogFailed`], [`Error::ChangesUnreadable`]. When the
+    /// with a value that the program's types do not have. All others are the last call: [`Error::UnknownTable`], once the table was dropped, by
+    /// which changes that were still waiting are left out; [`Error::TableChanged`], with the first change after its columns are not those of the row type any
+    /// more; [`Error::LogFailed`], [`Error::ChangesUnreadable`]. When the
     /// database is closed, the calls end without an error.
     ///
     /// # The thread

@@ -16,7 +16,6 @@ use crate::job_request::JobRequest;
 use crate::outcome::{Outcome, Visible};
 use crate::pool::JobFuture;
 use crate::session::control::SessionControl;
-use crate::shared::DatabaseShared;
 use crate::{Result, Silo};
 
 /// The changes of a database, for async code: a [`Stream`] of batches of [`Changes`]. [`Changes::into_stream`] makes one.
@@ -27,7 +26,9 @@ use crate::{Result, Silo};
 ///
 /// It waits for changes for ever, until an error ends it, after which `None` follows: those of [`Changes`], [`Error::Closed`](crate::Error::Closed) as
 /// the database is closed among them. It does not keep the database open. Polled by a job of the same database, it ends with
-/// [`Error::JobWaitsForJob`](crate::Error::JobWaitsForJob). After an error a consumer goes on by another one, behind its [`position`](Self::position).
+/// [`Error::JobWaitsForJob`](crate::Error::JobWaitsForJob). After an error another stream goes on behind its [`position`](Self::position);
+/// after [`Error::ChangesMissed`](crate::Error::ChangesMissed) there is nothing to go on with: read the rows again, and begin at
+/// [`Database::change_position`](crate::generic::Database::change_position).
 ///
 /// ```
 /// # use ensilo::{ChangePosition, Database};
@@ -72,14 +73,10 @@ impl<E: Engine> Changes<E> {
     }
 
     /// Reads what comes next as a job.
-    fn read_next(
-        mut self: Box<Self>,
-        shared: &DatabaseShared<E>,
-        control: &Arc<SessionControl>,
-    ) -> Outcome<Read<E>> {
+    fn read_next(mut self: Box<Self>, control: &Arc<SessionControl>) -> Outcome<Read<E>> {
         let _under_way = control.begin();
         control.check()?;
-        let stored_to = super::Source::of(shared)?.durable.log.durable_epoch();
+        let stored_to = super::Source::of(&self.shared)?.durable.log.durable_epoch();
         let batch = self.next_up_to(stored_to);
         Ok(Visible { value: Read { changes: self, stored_to, batch }, epoch: Epoch::new(0) })
     }
@@ -100,7 +97,7 @@ impl<E: Engine> ChangeStream<E> {
     /// Ends the state that the stream is in once that may be, or returns what it gives.
     fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<ChangeBatch>>> {
         match &mut self.state {
-            State::Waiting(changes, read_to) => ready!(changes.poll_stored(*read_to, context.waker()))?,
+            State::Waiting(changes, read_to) => ready!(changes.poll_stored(*read_to, Some(context.waker())))?,
             State::Reading(job) => {
                 let Read { changes, stored_to, batch } = ready!(Pin::new(job).poll(context))?;
                 self.position = changes.position();
@@ -113,8 +110,7 @@ impl<E: Engine> ChangeStream<E> {
             State::Ended => {}
         }
         if let State::Waiting(changes, _) = std::mem::replace(&mut self.state, State::Ended) {
-            let shared = Arc::clone(&changes.shared);
-            let job = self.job.job_when_awaited(move |control| changes.read_next(&shared, control));
+            let job = self.job.job_when_awaited(move |control| changes.read_next(control));
             self.state = State::Reading(job);
         }
         Poll::Ready(Ok(None))

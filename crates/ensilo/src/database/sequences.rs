@@ -133,8 +133,8 @@ impl<E: Engine> Database<E> {
         self.shared.restart_sequence(&core, next.to_wide())
     }
 
-    /// Lets the keys that a table gives ([`Table::insert_auto`](crate::generic::Table::insert_auto), [`Database::give_keys`]) go on with `next`, wherever
-    /// they are: as where a single row with a very large number has left no others. Numbers of rows that there are, are passed over: where the next one
+    /// Sets the number with which the keys that a table gives ([`Table::insert_auto`](crate::generic::Table::insert_auto), [`Database::give_keys`]) go on. It
+    /// helps where one row with a very large number has left none behind it. Numbers that rows have are passed over: where the next one
     /// is a row's, the table goes on behind the largest of the rows that have the same columns of the key before the number. If the number is the first
     /// column, a row that was deleted a moment ago, or is still in a snapshot, counts as well.
     ///

@@ -30,7 +30,7 @@ pub enum Event {
         /// returned.
         error: String,
     },
-    /// A closure that was given to [`Database::on_change`](crate::Database::on_change) has panicked. It is called with the next change all the same.
+    /// A closure that was given to [`Database::on_change`](crate::Database::on_change) has panicked. It is called with the next change all the same, unless that call was its last.
     CallbackPanicked {
         /// The table whose changes it is called with.
         table: String,

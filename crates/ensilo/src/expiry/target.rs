@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use ensilo_engine::{Direction, Engine, Store, Write};
+use ensilo_engine::{Engine, Store, Write};
 use ensilo_row::{Column, ColumnType, KeyBuf, PartSchema, Schema, Timestamp, Value};
 
 use super::{ExpiryCore, ExpiryOptions};
@@ -76,7 +76,7 @@ impl<S: Store> Target<S> {
 
     /// Goes on after this row.
     pub(super) fn continue_after(&mut self, key: KeyBuf) {
-        self.range.bounds.continue_after(key, self.range.direction == Direction::Reverse);
+        self.range.continue_after(key);
     }
 }
 

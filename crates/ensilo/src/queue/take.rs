@@ -262,7 +262,7 @@ fn has_its_entry<Raw: Write>(
 /// Goes on after a row that turned out not to be there any more.
 fn pass_over<Raw: Write>(inner: &mut Inner<'_, Raw>, range: &mut ScanRange, claimed: Claimed) {
     give_up(inner, &claimed);
-    range.bounds.continue_after(claimed.at, range.direction == Direction::Reverse);
+    range.continue_after(claimed.at);
 }
 
 /// Leaves a row to others.

@@ -150,7 +150,7 @@ impl<E: Engine> DatabaseShared<E> {
             let numbers = keys.iter().filter_map(|key| number_in_key(&table.schema, key.as_bytes(), place));
             largest = largest.max(numbers.max());
             match keys.pop() {
-                Some(last) => range.bounds.continue_after(last, false),
+                Some(last) => range.continue_after(last),
                 None => return Ok(largest),
             }
         }

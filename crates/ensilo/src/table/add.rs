@@ -55,8 +55,8 @@ impl<T: Row, E: Engine> Table<T, E> {
     ///
     /// The number is read when the transaction commits, while nobody else can change the row. If the transaction reads the row after the statement it
     /// gets the sum, and from then on the row counts as read, as after an update. So the method gains where many transactions add to the same rows and do
-    /// not read them otherwise: counters, balances, stocks. It saves attempts that would be undone, and their work. A transaction that does nothing but
-    /// count in the one row in which all count is no faster by it.
+    /// not read them otherwise: counters, balances, stocks. It saves attempts that would be undone, and their work. Where all transactions do nothing but
+    /// count in one row, two threads together do less than one alone, but more than by `update`.
     ///
     /// In these cases the method works as [`Table::update`] does: the row is read at once, and others that change it are in conflict.
     /// - The engine is another one than [`Silo`](crate::Silo).

@@ -82,7 +82,7 @@ impl Bounds {
 
     /// The same range without what lies before `key` and `key` itself, as a scan sees it that goes up, or
     /// down if `is_reverse`.
-    pub(crate) fn continue_after(&mut self, key: KeyBuf, is_reverse: bool) {
+    fn continue_after(&mut self, key: KeyBuf, is_reverse: bool) {
         let end = if is_reverse { &mut self.high } else { &mut self.low };
         *end = Bound::Excluded(key);
     }
@@ -143,9 +143,14 @@ impl ScanRange {
         ScanRange { limit: len.min(self.limit), ..self.clone() }
     }
 
+    /// Goes on behind this key.
+    pub(crate) fn continue_after(&mut self, key: KeyBuf) {
+        self.bounds.continue_after(key, self.direction == Direction::Reverse);
+    }
+
     /// Goes on behind the row with this key, the last of so many that were given.
     pub(crate) fn pass(&mut self, key: KeyBuf, rows: usize) {
-        self.bounds.continue_after(key, self.direction == Direction::Reverse);
+        self.continue_after(key);
         self.limit -= rows;
     }
 

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Direction, Read, Store};
+use ensilo_engine::{Read, Store};
 use ensilo_row::KeyBuf;
 
 use super::ScanRange;
@@ -155,8 +155,7 @@ impl<S: Store> ByIndex<'_, S> {
             let flow = look_up(inner, &keys[..batch.len])?;
             inner.local.keys = keys;
             let Some(last) = batch.last.filter(|_| flow.is_continue()) else { break };
-            self.range.bounds.continue_after(last, self.range.direction == Direction::Reverse);
-            self.range.limit -= batch.len;
+            self.range.pass(last, batch.len);
             batch_len = (batch_len * 2).min(BATCH_LEN_MAX);
         }
         Ok(())

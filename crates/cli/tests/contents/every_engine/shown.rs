@@ -58,11 +58,10 @@ fn sequences_and_the_keys_that_tables_give_are_listed() {
     let directory = directory("listed-numbers");
     let numbered = numbered(&directory);
     let listed = output_of(&["tables"], &[&numbered]);
-    let keys =
-        "  id      u16           key 2\n  the table gives id: 1 to 65535; up to 3 may have been given\n";
+    let keys = "  id      u16           key 2\n  the table gives id: 1 to 65535; numbers as far as 3 may have been given\n";
     let sequences = "
-sequence order: 1 to 4294967295 by 5; up to 6 may have been given
-sequence untouched: 1 to 9223372036854775807; up to 9223372036854775806 may have been given
+sequence order: 1 to 4294967295 by 5; numbers as far as 6 may have been given
+sequence untouched: 1 to 9223372036854775807; numbers as far as 9223372036854775806 may have been given
 ";
     assert!(listed.contains(keys) && listed.ends_with(sequences), "{listed}");
     assert_eq!(listed.matches("the table gives").count(), 1, "{listed}");
