@@ -79,18 +79,27 @@ pub(super) fn a_closure_is_called_with_the_changes_of_its_range<E: Engine>() {
     assert!(of_all.recv().is_err() && of_range.recv().is_err() && of_values.recv().is_err());
 }
 
-pub(super) fn of_changes_that_wait_for_a_slow_closure_it_gets_the_last_of_each_row<E: Engine>() {
-    let disk = Arc::new(SimulatedDisk::new());
-    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+/// Subscribes a closure that has got its first change, and waits in that call until what comes last is dropped.
+fn slow_closure<E: Engine>(
+    db: &Database<E>,
+    accounts: &Table<Account, E>,
+) -> (Subscription, Receiver<Result<AccountChange>>, Sender<()>) {
     let (sender, changes) = channel();
     let (release, gate) = channel::<()>();
     let closure = move |change: Result<AccountChange>| {
         sender.send(change).unwrap();
         let _ = gate.recv();
     };
-    let _subscription = db.on_change(accounts.scan(), closure).unwrap();
-    put(&db, &accounts, 1, 0);
+    let subscription = db.on_change(accounts.scan(), closure).unwrap();
+    put(db, accounts, 1, 0);
     assert_eq!(next(&changes), stored(1, 0));
+    (subscription, changes, release)
+}
+
+pub(super) fn of_changes_that_wait_for_a_slow_closure_it_gets_the_last_of_each_row<E: Engine>() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let (db, accounts) = open_with::<E>(&disk, options(64 << 20));
+    let (_subscription, changes, release) = slow_closure(&db, &accounts);
     // Commits do not wait for it.
     for balance in 1..=10 {
         (1..4).for_each(|id| put(&db, &accounts, id, balance));
@@ -270,15 +279,7 @@ pub(super) fn a_closure_is_called_with_what_becomes_of_its_table<E: Engine>() {
 pub(super) fn a_closure_that_is_too_slow_gets_an_error_and_goes_on<E: Engine>() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = open_with::<E>(&disk, options(0));
-    let (sender, changes) = channel();
-    let (release, gate) = channel::<()>();
-    let closure = move |change: Result<AccountChange>| {
-        sender.send(change).unwrap();
-        let _ = gate.recv();
-    };
-    let _subscription = db.on_change(accounts.scan(), closure).unwrap();
-    put(&db, &accounts, 1, 0);
-    assert_eq!(next(&changes), stored(1, 0));
+    let (_subscription, changes, release) = slow_closure(&db, &accounts);
     // Twice: it may read the first file to its end, which it has open.
     for _ in 0..2 {
         // That is among what is missed.
