@@ -24,6 +24,8 @@ pub enum Fault {
     RegisteredWithoutLook,
     /// A snapshot does not look for deleted records that have left their tree.
     ForgetDeleted,
+    /// A commit makes copies of older versions copies of newer ones, also those that snapshots need.
+    RenewNeededCopies,
     /// A commit does not know of deletions that have left the nodes that it relies on.
     ForgetRemovals,
     /// A range that is read is not locked.

@@ -18,6 +18,7 @@ use self::awaited::AwaitedSnapshots;
 use self::take_snapshot::TakenSnapshots;
 use crate::advancer::Advancer;
 use crate::epoch::SnapshotInterval;
+use crate::open_snapshots::OpenSnapshots;
 use crate::retired::Orphans;
 use crate::slot::{IDLE, ParticipantSlot, ParticipantSlots};
 use crate::{Advance, Epoch, EpochCounters, EpochOptions};
@@ -27,8 +28,15 @@ use crate::{Advance, Epoch, EpochCounters, EpochOptions};
 struct EpochNumbers {
     global: u64,
     snapshot: u64,
+    /// The snapshot epoch before `snapshot`.
+    snapshot_before: u64,
     memory_horizon: u64,
     snapshot_horizon: u64,
+    /// The next snapshot horizon.
+    next_horizon: NextHorizon,
+    open: OpenSnapshots,
+    /// Room for the epochs of snapshots that a tick finds.
+    found: Vec<Epoch>,
     /// All that was committed before this has an epoch before `snapshot`.
     snapshot_instant: Instant,
     /// Epochs on the way to be the snapshot epoch.
@@ -46,6 +54,15 @@ struct EpochNumbers {
     taken: TakenSnapshots,
 }
 
+/// What the snapshot horizon comes to once no commit is under way that may still look at versions from before: none that has begun before
+/// this was published as the oldest snapshot.
+#[derive(Debug)]
+struct NextHorizon {
+    epoch: u64,
+    /// The global epoch of the tick that has published it.
+    published_at: u64,
+}
+
 /// What all workers read. It is written by ticks alone: the numbers share cache lines.
 #[derive(Debug)]
 struct Published {
@@ -55,7 +72,10 @@ struct Published {
     snapshot_instant: AtomicU64,
     snapshots: AtomicU64,
     memory_horizon: AtomicU64,
+    oldest_snapshot: AtomicU64,
     snapshot_horizon: AtomicU64,
+    /// The tick that has found snapshots that others have overtaken; 0 if the last one found none.
+    overtaken_at: AtomicU64,
     /// The global epoch of the last tick that is done: at which the other numbers were derived.
     derived_at: AtomicU64,
 }
@@ -71,6 +91,8 @@ pub struct Epochs {
     slots: ParticipantSlots,
     orphans: Orphans,
     pool: Arc<Pool>,
+    /// What the tick of `overtaken_at` has found.
+    open: Mutex<OpenSnapshots>,
     /// Held during a tick: ticks come one after the other.
     ticking: Mutex<EpochNumbers>,
     advancer: Advancer,
@@ -96,11 +118,15 @@ impl Epochs {
         let numbers = EpochNumbers {
             global: first,
             snapshot: first,
+            snapshot_before: first,
             // Nothing has been committed yet.
             snapshot_instant: created,
             awaited: AwaitedSnapshots::default(),
             memory_horizon: first - 1,
             snapshot_horizon: first,
+            next_horizon: NextHorizon { epoch: first, published_at: first },
+            open: OpenSnapshots::from(Epoch::new(first)),
+            found: Vec::new(),
             snapshots: 0,
             regular_ticks: 0,
             ticks_per_snapshot: if options.snapshot_interval.is_none() {
@@ -123,6 +149,7 @@ impl Epochs {
             slots: ParticipantSlots::new(),
             orphans: Orphans::new(),
             pool,
+            open: Mutex::new(numbers.open.clone()),
             ticking: Mutex::new(numbers),
             advancer: Advancer::new(),
         });
@@ -204,8 +231,30 @@ impl Epochs {
         Epoch::new(self.published.memory_horizon.load(Ordering::Acquire))
     }
 
-    /// No snapshot, now or later, is read at an earlier epoch. A version that was superseded in epoch `e` may go when
-    /// `snapshot_of(e)` is earlier.
+    /// No snapshot, now or later, is read at an earlier epoch. It never falls. A commit that reads this after
+    /// [`Participant::begin_commit`](crate::Participant::begin_commit) may look at versions that are superseded in this epoch or later ones,
+    /// until its [`Participant::end_commit`](crate::Participant::end_commit): the horizon does not pass them meanwhile.
+    #[must_use]
+    #[inline]
+    pub fn oldest_snapshot(&self) -> Epoch {
+        // Acquire: [oldest-snapshot].
+        Epoch::new(self.published.oldest_snapshot.load(Ordering::Acquire))
+    }
+
+    /// Brings `known` up to date if there are snapshots that have been overtaken: since they began, the snapshot epoch has moved on twice.
+    /// Returns whether there are.
+    #[inline]
+    pub fn has_overtaken_snapshots(&self, known: &mut OpenSnapshots) -> bool {
+        // Relaxed: what `known` has is true even if it is not the last (S1), and the lock orders what is copied.
+        let found_at = self.published.overtaken_at.load(Ordering::Relaxed);
+        if found_at != 0 && known.found_at.get() != found_at {
+            known.clone_from(&self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        found_at != 0
+    }
+
+    /// No snapshot, now or later, is read at an earlier epoch, and no commit looks at the versions that those needed. A version that was
+    /// superseded in epoch `e` may go when `snapshot_of(e)` is earlier.
     #[must_use]
     #[inline]
     pub fn snapshot_horizon(&self) -> Epoch {
@@ -265,12 +314,15 @@ impl Epochs {
         // Release: [epoch] a thread that reads this epoch sees what was visible at the barriers of earlier ticks.
         self.published.global.store(numbers.global, Ordering::Release);
         barrier::heavy();
-        let oldest = self.oldest();
+        numbers.found.clear();
+        let found = &mut numbers.found;
+        let oldest = self.oldest_and_each_snapshot(|epoch| found.push(Epoch::new(epoch)));
         let memory_horizon = self.epoch_before(numbers, Epoch::new(numbers.global.min(oldest.pin)));
         let complete = numbers.complete(&oldest);
         numbers.derive(&oldest, memory_horizon, self.newest_snapshot(numbers, complete));
         // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
+        self.publish_open_snapshots(numbers);
         self.published.snapshot_horizon.store(numbers.snapshot_horizon, Ordering::Release);
         self.published.snapshot.store(numbers.snapshot, Ordering::Release);
         // Release: [snapshot-instant] the snapshot epoch above comes first.
@@ -279,6 +331,18 @@ impl Epochs {
         // Release: [horizon] a thread that sees that the tick is done sees its horizons.
         self.published.derived_at.store(numbers.global, Ordering::Release);
         complete
+    }
+
+    fn publish_open_snapshots(&self, numbers: &EpochNumbers) {
+        let oldest = numbers.open.oldest();
+        // Release: [oldest-snapshot] the epoch of the next tick comes behind it.
+        self.published.oldest_snapshot.store(oldest.get(), Ordering::Release);
+        let has_overtaken = oldest.get() < numbers.snapshot_before;
+        if has_overtaken {
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&numbers.open);
+        }
+        let found_at = if has_overtaken { numbers.global } else { 0 };
+        self.published.overtaken_at.store(found_at, Ordering::Relaxed);
     }
 
     /// Returns the epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last
@@ -388,12 +452,21 @@ impl Epochs {
 
     /// Returns the minima over all slots.
     fn oldest(&self) -> Oldest {
+        self.oldest_and_each_snapshot(|_| ())
+    }
+
+    /// Returns the minima over all slots, and calls `each` with the epochs of snapshots.
+    fn oldest_and_each_snapshot(&self, mut each: impl FnMut(u64)) -> Oldest {
         let mut oldest = Oldest { pin: IDLE, commit: IDLE, snapshot: IDLE };
         for slot in self.slots.iter() {
             // Acquire: [unpin] what the participant did before it stored this is over and visible.
             oldest.pin = oldest.pin.min(slot.pin.load(Ordering::Acquire));
             oldest.commit = oldest.commit.min(slot.commit.load(Ordering::Acquire));
-            oldest.snapshot = oldest.snapshot.min(slot.snapshot.load(Ordering::Acquire));
+            let snapshot = slot.snapshot.load(Ordering::Acquire);
+            if snapshot != IDLE {
+                oldest.snapshot = oldest.snapshot.min(snapshot);
+                each(snapshot);
+            }
         }
         oldest
     }
@@ -412,15 +485,26 @@ impl EpochNumbers {
     fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, newest_snapshot: u64) {
         self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
         // Before the snapshot epoch: its former value counts.
-        self.snapshot_horizon = self.snapshot_horizon.max(self.snapshot.min(oldest.snapshot));
+        self.open.renew(&mut self.found, Epoch::new(self.snapshot), Epoch::new(self.global));
+        self.move_snapshot_horizon(self.complete(oldest));
         if newest_snapshot > self.snapshot {
             // Those that are taken out of turn make no other one old, unless they leave no room for others.
             if !self.taken.reach() || self.regular_ticks >= self.ticks_per_snapshot {
                 self.snapshots += 1;
                 self.regular_ticks = 0;
             }
+            self.snapshot_before = self.snapshot;
             self.snapshot = newest_snapshot;
             self.snapshot_instant = self.awaited.reach(newest_snapshot).unwrap_or(self.snapshot_instant);
+        }
+    }
+
+    /// Moves the snapshot horizon to where it was to come, unless a commit is under way that may have begun before that was published.
+    fn move_snapshot_horizon(&mut self, complete: Epoch) {
+        let NextHorizon { epoch, published_at } = self.next_horizon;
+        if complete.get() > published_at {
+            self.snapshot_horizon = epoch;
+            self.next_horizon = NextHorizon { epoch: self.open.oldest().get(), published_at: self.global };
         }
     }
 
@@ -439,7 +523,9 @@ impl Published {
             snapshot_instant: AtomicU64::new(0),
             snapshots: AtomicU64::new(numbers.snapshots),
             memory_horizon: AtomicU64::new(numbers.memory_horizon),
+            oldest_snapshot: AtomicU64::new(numbers.open.oldest().get()),
             snapshot_horizon: AtomicU64::new(numbers.snapshot_horizon),
+            overtaken_at: AtomicU64::new(0),
             derived_at: AtomicU64::new(numbers.global),
         }
     }

@@ -23,7 +23,9 @@
 //! - **snapshot epoch** `SE`: a multiple of `k` such that every commit with an epoch below it is complete.
 //! - **tag**: the global epoch read when something was retired, after it was unlinked.
 //! - **memory horizon**: nobody can reach what was retired with a tag below it.
-//! - **snapshot horizon**: no snapshot reader, now or later, reads at an epoch below it.
+//! - **oldest snapshot**: no snapshot reader, now or later, reads at an epoch below it.
+//! - **snapshot horizon**: a former oldest snapshot, such that no commit under way relies on an earlier one.
+//! - **overtaken**: a snapshot since whose begin the snapshot epoch has moved on twice.
 //!
 //! # Invariants
 //! - **I1** A participant that is not pinned, not committing and reads no snapshot holds nothing back.
@@ -40,6 +42,7 @@
 //! | `[epoch]` | tick stores E, Release | pin and begin_commit load E, Acquire | a thread that reads E = e sees all that was visible at the heavy barrier of e - 1 |
 //! | `[unpin]` | unpin, end_commit and the next publication, Release | tick reads the slot, Acquire | the reads of the reader, the writes of the committer are over |
 //! | `[horizon]` | tick stores the horizon, Release | collect loads it, Acquire | with `[unpin]`: the reads come before the reuse of the memory |
+//! | `[oldest-snapshot]` | tick stores the oldest snapshot, Release, before the next tick stores E | oldest_snapshot loads it, Acquire, behind begin_commit | a commit that has read E = e sees the oldest snapshot of the tick before e, or a later one |
 //! | `[snapshot-instant]` | tick stores when SE became E, Release, behind SE | snapshot_instant loads it, Acquire, before pin_snapshot | that SE or a later one: no snapshot counts as younger than it is |
 //! | `[snapshot]` | tick stores SE, Release | pin_snapshot loads it, Acquire | with `[unpin]`: the complete commits are visible |
 //!
@@ -60,15 +63,23 @@
 //! then has read an earlier epoch, and is in the snapshot at `s`. That the snapshot can be read only later, once the commits of earlier
 //! epochs are complete, makes it no younger.
 //!
-//! **Why the snapshot horizon lags by one tick.** A reader publishes `s`, passes its barrier and reads `SE` again until it is still
+//! **Why the oldest snapshot lags by one tick.** A reader publishes `s`, passes its barrier and reads `SE` again until it is still
 //! `s`. If tick `t` did not see that `s`, the second read came behind the barrier of `t` and so returned at least the
-//! `SE` that was there before `t`. The horizon of `t` is at most that one.
+//! `SE` that was there before `t`. The oldest snapshot of `t` is at most that one. What a tick finds published that is neither known to
+//! the tick before nor as late as that one's `SE` belongs to a reader that will read `SE` again, and find another.
+//!
+//! **Why the snapshot horizon lags behind that.** A commit publishes `e`, passes its barrier and reads the oldest snapshot `o`; then it looks at
+//! versions that are superseded in `o` or later, those that a snapshot at `o` may need. Tick `t` has published `o'`, which becomes the
+//! horizon with a later tick that finds every commit published in an epoch after `t`, or none. A commit that this tick does not see reads behind
+//! its barrier, hence `o >= o'`; so does one whose epoch it finds after `t`, for that epoch was stored behind `o'`. In either case the
+//! horizon passes nothing that the commit looks at; and commits that looked at more have ended, with what they did visible `[unpin]`.
 
 mod advancer;
 mod counters;
 mod epoch;
 mod epochs;
 mod guard;
+mod open_snapshots;
 mod options;
 mod participant;
 mod retire_list;
@@ -79,6 +90,7 @@ pub use counters::EpochCounters;
 pub use epoch::Epoch;
 pub use epochs::Epochs;
 pub use guard::{ExclusiveGuard, Guard, Unpinned};
+pub use open_snapshots::OpenSnapshots;
 pub use options::{Advance, EpochOptions};
 pub use participant::Participant;
 pub use retire_list::RetireList;

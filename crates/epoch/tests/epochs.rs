@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Guard, Participant};
+use ensilo_epoch::{Advance, Epoch, EpochOptions, Epochs, Guard, OpenSnapshots, Participant};
 use ensilo_slab::{AccountId, Pool};
 
 const K: u64 = 5;
@@ -64,14 +64,15 @@ fn time_begins_at_a_snapshot_boundary() {
 }
 
 #[test]
-fn snapshots_come_every_k_epochs_and_their_horizon_a_tick_later() {
+fn snapshots_come_every_k_epochs_and_their_horizon_two_ticks_later() {
     let epochs = epochs();
     let _idle = epochs.participant();
     for epoch in FIRST + 1..FIRST + 4 * K {
         epochs.advance();
         assert_eq!(epochs.global_epoch(), Epoch::new(epoch));
         assert_eq!(epochs.snapshot_epoch(), Epoch::new(epoch / K * K));
-        assert_eq!(epochs.snapshot_horizon(), Epoch::new((epoch - 1) / K * K));
+        assert_eq!(epochs.oldest_snapshot(), Epoch::new((epoch - 1) / K * K));
+        assert_eq!(epochs.snapshot_horizon(), Epoch::new((epoch - 2).max(FIRST) / K * K));
         assert_eq!(epochs.memory_horizon(), Epoch::new(epoch - 1));
     }
     assert_eq!(epochs.counters().epochs_advanced, 4 * K - 1);
@@ -126,8 +127,38 @@ fn a_long_snapshot_holds_back_the_snapshot_horizon_until_it_ends() {
     advance_by(&epochs, 2 * K);
     assert_eq!(epochs.snapshot_horizon(), now, "the other one still reads");
     drop(short);
-    advance_by(&epochs, 1);
+    advance_by(&epochs, 2);
     assert_eq!(epochs.snapshot_horizon(), epochs.snapshot_epoch());
+}
+
+#[test]
+fn a_commit_holds_the_snapshot_horizon_where_it_may_have_read_the_oldest_snapshot() {
+    let epochs = epochs();
+    let committer = epochs.participant();
+    advance_by(&epochs, K - 1);
+    committer.begin_commit();
+    let oldest = epochs.oldest_snapshot();
+    advance_by(&epochs, 5 * K);
+    assert_eq!(epochs.snapshot_horizon(), oldest);
+    committer.end_commit();
+    advance_by(&epochs, 3);
+    assert_eq!(epochs.snapshot_horizon(), Epoch::new(FIRST + 6 * K));
+}
+
+#[test]
+fn a_snapshot_counts_as_overtaken_once_the_snapshot_epoch_has_moved_on_twice() {
+    let epochs = epochs();
+    let reader = epochs.participant();
+    let mut known = OpenSnapshots::default();
+    let (snapshot, epoch) = reader.pin_snapshot();
+    for (ticks, is_overtaken) in [(K, false), (K - 1, false), (2, true)] {
+        advance_by(&epochs, ticks);
+        assert_eq!(epochs.has_overtaken_snapshots(&mut known), is_overtaken, "{}", epochs.global_epoch());
+    }
+    assert!(known.may_show(Epoch::new(epoch.get() - 1), epoch) && !known.may_show(epoch, epoch));
+    drop(snapshot);
+    advance_by(&epochs, 1);
+    assert!(!epochs.has_overtaken_snapshots(&mut known));
 }
 
 #[test]
@@ -230,9 +261,9 @@ fn a_participant_that_goes_in_the_midst_of_a_commit_holds_nothing_back() {
     #[allow(clippy::mem_forget, reason = "a guard that leaks must not outlast its participant")]
     std::mem::forget(participant.pin_snapshot());
     drop(participant);
-    advance_by(&epochs, K + 1);
+    advance_by(&epochs, K + 2);
     assert_eq!(epochs.snapshot_horizon(), Epoch::new(FIRST + K));
-    assert_eq!(epochs.memory_horizon(), Epoch::new(FIRST + K));
+    assert_eq!(epochs.memory_horizon(), Epoch::new(FIRST + K + 1));
 }
 
 #[test]

@@ -55,13 +55,10 @@ fn participant(epochs: &Arc<Epochs>, barriers: Barriers) -> Participant {
     participant
 }
 
-/// Two ticks on a thread of their own: the fewest after which something can be over.
-fn two_ticks(epochs: &Arc<Epochs>) -> thread::JoinHandle<()> {
+/// Ticks on a thread of their own. Two are the fewest after which something can be over, and three for what snapshots show.
+fn ticks(epochs: &Arc<Epochs>, count: usize) -> thread::JoinHandle<()> {
     let epochs = Arc::clone(epochs);
-    thread::spawn(move || {
-        epochs.advance();
-        epochs.advance();
-    })
+    thread::spawn(move || (0..count).for_each(|_| epochs.advance()))
 }
 
 /// Two objects, and the place where the current one is found. The checker reports any access that races with a reuse.
@@ -104,7 +101,7 @@ fn a_reader_never_touches_reused_memory() {
                 reader
             }
         });
-        let ticking = two_ticks(&epochs);
+        let ticking = ticks(&epochs, 2);
         linked.place.store(1, Ordering::Release);
         let tag = writer.retire_epoch();
         if tag < epochs.memory_horizon() {
@@ -131,7 +128,7 @@ fn a_snapshot_epoch_never_covers_an_incomplete_commit() {
                 (epoch, committer)
             }
         });
-        let ticking = two_ticks(&epochs);
+        let ticking = ticks(&epochs, 2);
         let snapshot = epochs.snapshot_epoch();
         let complete = installed.load(Ordering::Relaxed);
         let (epoch, _committer) = committing.join().unwrap();
@@ -158,11 +155,38 @@ fn a_version_outlives_every_snapshot_that_shows_it() {
                 reader
             }
         });
-        let ticking = two_ticks(&epochs);
+        let ticking = ticks(&epochs, 3);
         if superseded < epochs.snapshot_horizon() {
             versions.reuse(0);
         }
         drop(reading.join().unwrap());
+        ticking.join().unwrap();
+    });
+}
+
+#[test]
+fn a_version_outlives_every_commit_that_looks_at_it() {
+    explore(|barriers| {
+        let epochs = epochs();
+        let versions = Linked::new();
+        let superseded = epochs.global_epoch();
+        let committer = participant(&epochs, barriers);
+        let committing = thread::spawn({
+            let (epochs, versions) = (Arc::clone(&epochs), Arc::clone(&versions));
+            move || {
+                committer.begin_commit();
+                if superseded >= epochs.oldest_snapshot() {
+                    versions.read(0);
+                }
+                committer.end_commit();
+                committer
+            }
+        });
+        let ticking = ticks(&epochs, 3);
+        if superseded < epochs.snapshot_horizon() {
+            versions.reuse(0);
+        }
+        drop(committing.join().unwrap());
         ticking.join().unwrap();
     });
 }
@@ -178,7 +202,7 @@ fn a_snapshot_is_no_older_than_the_instant_that_was_read_before_it() {
             committer.end_commit();
             (epoch, Instant::now(), committer)
         });
-        let ticking = two_ticks(&epochs);
+        let ticking = ticks(&epochs, 2);
         let instant = epochs.snapshot_instant();
         let (_guard, snapshot) = reader.pin_snapshot();
         let (epoch, committed, _committer) = committing.join().unwrap();

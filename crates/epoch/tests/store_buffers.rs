@@ -22,12 +22,13 @@ enum Cell {
     Installed,
     MemoryHorizon,
     SnapshotEpoch,
+    OldestSnapshot,
     SnapshotHorizon,
 }
 
-const CELLS: usize = 9;
+const CELLS: usize = 10;
 const CORES: usize = 3;
-const REGISTERS: usize = 5;
+const REGISTERS: usize = 8;
 /// Stores that a core can have under way. With a full buffer it waits.
 const BUFFER: usize = 6;
 const IDLE: u8 = u8::MAX;
@@ -184,8 +185,12 @@ enum Fault {
     NoHeavyBarrier,
     /// The memory horizon is the least pin itself.
     MemoryHorizonDoesNotLag,
-    /// The snapshot horizon follows from the new snapshot epoch.
+    /// The oldest snapshot follows from the new snapshot epoch.
+    OldestSnapshotDoesNotLag,
+    /// The snapshot horizon is the oldest snapshot.
     SnapshotHorizonDoesNotLag,
+    /// The snapshot horizon does not wait for commits.
+    SnapshotHorizonPassesCommits,
     /// The global epoch is stored behind the barrier.
     EpochAfterBarrier,
 }
@@ -203,7 +208,11 @@ fn ticks(count: usize, aspect: Aspect, fault: Fault) -> Vec<Step> {
     const OLDEST: Register = 1;
     const SNAPSHOT: Register = 2;
     const MEMORY_HORIZON: Register = 3;
-    const SNAPSHOT_HORIZON: Register = 4;
+    const OLDEST_SNAPSHOT: Register = 4;
+    const COMPLETE: Register = 5;
+    /// The next snapshot horizon, and the epoch of the tick that has published it.
+    const NEXT_HORIZON: Register = 6;
+    const PUBLISHED_AT: Register = 7;
 
     let publish_global = [Add(GLOBAL, 1), Store(Cell::Global, GLOBAL)];
     let barrier: &[Step] = if fault == Fault::NoHeavyBarrier { &[] } else { &[Heavy] };
@@ -215,12 +224,25 @@ fn ticks(count: usize, aspect: Aspect, fault: Fault) -> Vec<Step> {
         Max(MEMORY_HORIZON, OLDEST),
         Store(Cell::MemoryHorizon, MEMORY_HORIZON),
     ];
-    let snapshot_horizon = [
+    let oldest_snapshot = [
         Load(OLDEST, Cell::Snapshot),
         Min(OLDEST, SNAPSHOT),
-        Max(SNAPSHOT_HORIZON, OLDEST),
-        Store(Cell::SnapshotHorizon, SNAPSHOT_HORIZON),
+        Max(OLDEST_SNAPSHOT, OLDEST),
+        Store(Cell::OldestSnapshot, OLDEST_SNAPSHOT),
     ];
+    let complete: &[Step] = match fault {
+        Fault::SnapshotHorizonPassesCommits => &[Set(COMPLETE, IDLE)],
+        _ => &[Load(COMPLETE, Cell::Commit), Min(COMPLETE, GLOBAL)],
+    };
+    let move_horizon: &[Step] = match fault {
+        Fault::SnapshotHorizonDoesNotLag => &[Store(Cell::SnapshotHorizon, OLDEST_SNAPSHOT)],
+        _ => &[
+            SkipUnlessLess(PUBLISHED_AT, COMPLETE, 3),
+            Store(Cell::SnapshotHorizon, NEXT_HORIZON),
+            Max(NEXT_HORIZON, OLDEST_SNAPSHOT),
+            Max(PUBLISHED_AT, GLOBAL),
+        ],
+    };
     let snapshot = [
         Load(OLDEST, Cell::Commit),
         Min(OLDEST, GLOBAL),
@@ -237,16 +259,20 @@ fn ticks(count: usize, aspect: Aspect, fault: Fault) -> Vec<Step> {
     }
     match (aspect, fault) {
         (Aspect::Memory, _) => tick.extend(memory),
-        (Aspect::Snapshots, Fault::SnapshotHorizonDoesNotLag) => {
-            tick.extend(snapshot.iter().chain(&snapshot_horizon));
+        (Aspect::Snapshots, Fault::OldestSnapshotDoesNotLag) => {
+            tick.extend(snapshot.iter().chain(&oldest_snapshot).chain(complete).chain(move_horizon));
         }
-        (Aspect::Snapshots, _) => tick.extend(snapshot_horizon.iter().chain(&snapshot)),
+        (Aspect::Snapshots, _) => {
+            tick.extend(oldest_snapshot.iter().chain(complete).chain(move_horizon).chain(&snapshot));
+        }
     }
     let begin = [
         Set(GLOBAL, FIRST),
         Set(SNAPSHOT, FIRST),
         Set(MEMORY_HORIZON, FIRST - 1),
-        Set(SNAPSHOT_HORIZON, FIRST),
+        Set(OLDEST_SNAPSHOT, FIRST),
+        Set(NEXT_HORIZON, FIRST),
+        Set(PUBLISHED_AT, FIRST),
     ];
     begin.into_iter().chain((0..count).flat_map(|_| tick.clone())).collect()
 }
@@ -346,5 +372,30 @@ fn a_version_outlives_every_snapshot_that_shows_it() {
         |fault| explore([ticks(3, Aspect::Snapshots, fault), snapshot_reader(), version_collector()]);
     assert!(states(Fault::None).is_ok_and(|states| states > 10_000));
     assert!(states(Fault::NoHeavyBarrier).is_err());
+    assert!(states(Fault::OldestSnapshotDoesNotLag).is_err());
+}
+
+/// Commits, and looks meanwhile at the version that was superseded in the first epoch if a snapshot may need it.
+fn version_renewer() -> Vec<Step> {
+    vec![
+        Load(0, Cell::Global),
+        Store(Cell::Commit, 0),
+        Load(1, Cell::OldestSnapshot),
+        Set(2, FIRST + 1),
+        SkipUnlessLess(1, 2, 2),
+        Read(true),
+        Read(false),
+        Set(3, IDLE),
+        Store(Cell::Commit, 3),
+    ]
+}
+
+#[test]
+fn a_version_outlives_every_commit_that_looks_at_it() {
+    let states =
+        |fault| explore([ticks(3, Aspect::Snapshots, fault), version_renewer(), version_collector()]);
+    assert!(states(Fault::None).is_ok_and(|states| states > 10_000));
+    assert!(states(Fault::NoHeavyBarrier).is_err());
     assert!(states(Fault::SnapshotHorizonDoesNotLag).is_err());
+    assert!(states(Fault::SnapshotHorizonPassesCommits).is_err());
 }

@@ -1,7 +1,7 @@
 //! A record: one TID word, a link to the previous version, and the row in the same allocation.
 //!
 //! This file has the rules by which it is locked, read and written; [`allocate`] where it comes from and goes to, [`versions`] what
-//! it links to.
+//! it links to, [`renew`] how copies of versions are used again.
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.3 and §4.5. The header is 24 bytes where the prototype's is 32. The row's words are atomics
@@ -29,8 +29,10 @@
 //! | tid-install | [`RecordPtr::publish`] Release | [`RecordPtr::stable_tid`] Acquire | the row before its TID |
 //! | tid-lock | Release fence in [`RecordPtr::try_lock`] and [`RecordPtr::begin_install`] | Acquire fence in [`RecordPtr::is_still`] | a reader that copied a word of a later writer sees that writer's lock |
 //! | previous | [`RecordPtr::push_version`] Release | [`RecordPtr::previous`] Acquire | the copied version before the link to it |
+//! | renewal | [`RecordPtr::renew_copy`] Release | [`RecordPtr::end_renewal`], [`RecordPtr::tid`] Acquire | a renewed copy was taken out before, and its owner sees the epoch of then |
 
 mod allocate;
+mod renew;
 mod versions;
 
 use std::ops::Deref;

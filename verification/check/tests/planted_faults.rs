@@ -15,7 +15,7 @@ use engine::plan::Plan;
 use engine::stress::run;
 use engine::{
     EarlyEpoch, ForgetDeleted, ForgetRemovals, IgnoreAbsent, NoNodeValidation, NoReadValidation, Recording,
-    UnorderedLocks, UnprotectedReads,
+    RenewNeededCopies, UnorderedLocks, UnprotectedReads,
 };
 use ensilo_check::Anomaly;
 use ensilo_txn::{AbortReason, Engine, EngineOptions, Session, Silo, Store, TableId, Variant, Write};
@@ -41,6 +41,7 @@ fn planted_run() {
         "unprotected prepared reads" => run::<Silo<UnprotectedReads>>(&plan),
         "early epoch" => run::<Silo<EarlyEpoch>>(&plan),
         "forgotten deleted records" => run::<Silo<ForgetDeleted>>(&plan),
+        "renewed copies that are needed" => run::<Silo<RenewNeededCopies>>(&plan),
         "forgotten removals" => run::<Silo<ForgetRemovals>>(&plan),
         // Short, because records are soon freed that are in use.
         "ignored absent bit" => run::<Silo<IgnoreAbsent>>(&Plan { transactions_per_thread: 100, ..plan }),
@@ -117,6 +118,11 @@ fn an_epoch_read_too_early_is_caught() {
 #[test]
 fn deleted_records_that_a_snapshot_forgets_are_caught() {
     notice("forgotten deleted records", &[&found(Anomaly::SnapshotRead)]);
+}
+
+#[test]
+fn needed_versions_that_are_overwritten_are_caught() {
+    notice("renewed copies that are needed", &[&found(Anomaly::SnapshotRead)]);
 }
 
 /// A row that is inserted again gets a TID before that of its deletion.

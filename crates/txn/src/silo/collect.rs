@@ -80,7 +80,7 @@ pub(crate) fn collect_garbage<V: Variant>(
         horizons,
         |garbage| &mut garbage.versions,
         |context, retired| {
-            free_version::<V>(&guard, context, retired);
+            free_version::<V>(shared, &guard, context, retired);
         },
     );
     is_done &= for_ripe(
@@ -143,8 +143,13 @@ fn budget(backlog: usize) -> usize {
     (backlog / BACKLOG_PER_OBJECT).clamp(BUDGET_MIN, BUDGET_MAX)
 }
 
-fn free_version<V: Variant>(guard: &Guard<'_>, context: &mut Context, retired: Retired) {
+fn free_version<V: Variant>(shared: &SiloShared, guard: &Guard<'_>, context: &mut Context, retired: Retired) {
     match retired {
+        Retired::Kept(version) if version.record().end_renewal() => {
+            // What has superseded its new version did so by now.
+            let epoch = shared.epochs.snapshot_of(shared.epochs.global_epoch());
+            context.garbage.versions.push(epoch, retired);
+        }
         Retired::Kept(version) => {
             context.counters.version_freed(version.size_bytes());
             // SAFETY: only `previous` links lead to it, and only snapshots before its successor follow them; none is left.

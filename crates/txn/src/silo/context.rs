@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ensilo_engine::history::TransactionRecord;
 use ensilo_engine::parts::{HeldMemory, Lookups, NodeSet, PointerMap, SetBuffer, spread};
 use ensilo_engine::{Abort, AbortReason, RawRow, TableId, Tid, TransactionNumber, WorkerCounters};
-use ensilo_epoch::{Epoch, Guard};
+use ensilo_epoch::{Epoch, Guard, OpenSnapshots};
 use ensilo_index::NodeStamp;
 use ensilo_log::LogWriter;
 use ensilo_slab::Pool;
@@ -89,6 +89,8 @@ pub(crate) struct Context {
     pub(super) registered: usize,
     /// Of the rows that transactions have added to.
     pub(super) contention: Contention,
+    /// The snapshots that others have overtaken, as they were found last.
+    pub(super) open_snapshots: OpenSnapshots,
     /// What the transaction has registered, if it is protected.
     pub(super) protection: Option<Box<Protection>>,
 }
@@ -129,6 +131,7 @@ impl Context {
             logged_count: 0,
             registered: 0,
             contention: Contention::default(),
+            open_snapshots: OpenSnapshots::default(),
             protection: None,
         }
     }

@@ -12,6 +12,7 @@ use loom::thread;
 
 use super::context::Context;
 use super::read::{ReadOutcome, read_record};
+use super::snapshot::{Snapshot, version_at};
 use super::transaction::Transaction;
 use super::variant::{Standard, Variant};
 use crate::handle::RecordHandle;
@@ -311,4 +312,75 @@ fn a_reader_sees_a_row_before_or_after_an_overwrite_never_between() {
         tx.commit().unwrap();
         writer.join().unwrap();
     });
+}
+
+/// Writes a record in a transaction of its own.
+fn write<V: Variant>(
+    shared: &SiloShared,
+    participant: &mut Participant,
+    context: &mut Context,
+    record: RecordPtr,
+    word: u64,
+) {
+    let mut tx = Transaction::<V>::begin(shared, participant, context);
+    let (found, _) = look(&mut tx, record).unwrap();
+    tx.patch(found, &[(0, word), (1, word)]).unwrap();
+    tx.commit().unwrap();
+}
+
+/// What a snapshot shows of a record.
+fn shown<V: Variant>(snapshot: &Snapshot<'_, V>, record: RecordPtr) -> Option<[u64; 2]> {
+    version_at(record, snapshot.epoch(), |row| [row.word(0), row.word(1)]).1
+}
+
+/// A snapshot is read that others have overtaken, and one that begins, while a commit keeps the version that it supersedes in the place of
+/// one that neither needs, of the record that was written with these words before. Returns what they have shown.
+fn renewed_copy<V: Variant>(words: &[u64]) -> [Option<[u64; 2]>; 2] {
+    let shared = shared();
+    let [oldest, mut writer, mut long, mut short] = std::array::from_fn(|_| shared.epochs.participant());
+    let [mut context, mut long_context, mut short_context] =
+        std::array::from_fn(|_| Context::new(Pool::new(None)));
+    let pass_snapshots = || (0..5).for_each(|_| shared.epochs.advance());
+    // What it needs is never looked at.
+    let _oldest = oldest.pin_snapshot();
+    let record = committed_record(&shared, &writer, 1);
+    pass_snapshots();
+    let snapshot = Snapshot::<V>::begin(&shared, &mut long, &mut long_context);
+    for &word in words {
+        write::<V>(&shared, &mut writer, &mut context, record, word);
+        pass_snapshots();
+    }
+    let writing = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            write::<V>(&shared, &mut writer, &mut context, record, 4);
+            (writer, context)
+        }
+    });
+    let reading = thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || shown(&Snapshot::<V>::begin(&shared, &mut short, &mut short_context), record)
+    });
+    let by_long = shown(&snapshot, record);
+    let by_short = reading.join().unwrap();
+    drop(writing.join().unwrap());
+    [by_long, by_short]
+}
+
+#[test]
+fn a_copy_is_renewed_while_snapshots_walk_over_it() {
+    model(|| assert_eq!(renewed_copy::<Standard>(&[2, 3]), [Some([1, 1]), Some([3, 3])]));
+}
+
+#[derive(Debug)]
+struct RenewNeededCopies;
+
+impl Variant for RenewNeededCopies {
+    const FAULT: Option<Fault> = Some(Fault::RenewNeededCopies);
+}
+
+#[test]
+#[should_panic(expected = "left == right")]
+fn the_model_finds_a_copy_that_is_renewed_although_it_is_needed() {
+    model(|| assert_eq!(renewed_copy::<RenewNeededCopies>(&[2]), [Some([1, 1]), Some([2, 2])]));
 }

@@ -184,7 +184,7 @@ impl<'w, V: Variant> Snapshot<'w, V> {
 
 /// Returns the newest version of a record before `epoch`: its TID word and, if the key existed, what `decode` made of its row.
 #[inline]
-fn version_at<R>(
+pub(super) fn version_at<R>(
     newest: RecordPtr,
     epoch: Epoch,
     mut decode: impl FnMut(RowRef<'_>) -> R,

@@ -153,8 +153,12 @@ pub(super) enum KeptVersion {
 }
 
 impl KeptVersion {
-    pub(super) fn size_bytes(self) -> usize {
+    pub(super) fn record(self) -> RecordPtr {
         let (KeptVersion::Copy(record) | KeptVersion::ReserveCopy(record) | KeptVersion::Mark(record)) = self;
-        record.size_bytes()
+        record
+    }
+
+    pub(super) fn size_bytes(self) -> usize {
+        self.record().size_bytes()
     }
 }

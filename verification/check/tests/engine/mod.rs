@@ -54,6 +54,11 @@ recording!(
     "Prepares without protecting what was read."
 );
 recording!(ForgetDeleted, Some(Fault::ForgetDeleted), "Snapshots miss what was deleted since.");
+recording!(
+    RenewNeededCopies,
+    Some(Fault::RenewNeededCopies),
+    "Overwrites older versions that snapshots need by newer ones."
+);
 recording!(ForgetRemovals, Some(Fault::ForgetRemovals), "Chooses TIDs before those of deletions.");
 recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
 

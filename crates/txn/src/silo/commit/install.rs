@@ -1,7 +1,7 @@
 //! Phase 3: each record gets its new version and, in the same store, its lock back.
 
-use ensilo_engine::Tid;
-use ensilo_epoch::Epoch;
+use ensilo_engine::{Fault, Tid};
+use ensilo_epoch::{Epoch, OpenSnapshots};
 
 use super::plan::Prepared;
 use crate::record::RecordPtr;
@@ -9,7 +9,7 @@ use crate::silo::context::Context;
 use crate::silo::garbage::{Retired, Unhook};
 use crate::silo::memory;
 use crate::silo::transaction::Transaction;
-use crate::silo::variant::Variant;
+use crate::silo::variant::{Variant, has_fault};
 use crate::silo::write_set::{InstallPlan, KeptVersion, RecordChange, RowSpan, WriteEntry};
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -60,6 +60,10 @@ impl<V: Variant> Transaction<'_, V> {
 
     fn keep_version(&mut self, write: &WriteEntry, version: KeptVersion, snapshot: Epoch) {
         match version {
+            KeptVersion::Copy(_) | KeptVersion::ReserveCopy(_) if self.renew_copy(write) => {
+                // SAFETY: this commit has reserved it and has shown it to nobody.
+                return unsafe { memory::free_kept::<V>(version, &self.guard) };
+            }
             KeptVersion::Copy(copy) | KeptVersion::ReserveCopy(copy) => {
                 write.record.push_version(copy, write.observed);
             }
@@ -67,6 +71,19 @@ impl<V: Variant> Transaction<'_, V> {
         }
         self.context.counters.version_kept(version.size_bytes());
         self.context.garbage.versions.push(snapshot, Retired::Kept(version));
+    }
+
+    /// Keeps the old version in the place of an older one that no snapshot needs. Returns whether there is one: it is looked for as long as a
+    /// snapshot is read that others have overtaken.
+    #[inline]
+    fn renew_copy(&mut self, write: &WriteEntry) -> bool {
+        let (epochs, open) = (self.guard.epochs(), &mut self.context.open_snapshots);
+        if !V::COLLECTS || !epochs.has_overtaken_snapshots(open) {
+            return false;
+        }
+        let nobody = OpenSnapshots::none();
+        let open = if has_fault::<V>(Fault::RenewNeededCopies) { &nobody } else { &*open };
+        write.record.renew_copy(write.observed, epochs.oldest_snapshot(), open)
     }
 
     /// Makes a record of ours absent. It stays in the tree until no snapshot needs it.
@@ -120,7 +137,11 @@ impl<V: Variant> Transaction<'_, V> {
         // A variant that replaces records all the time keeps those only that snapshots need. A mark needs the deleted record (I4).
         let is_kept =
             V::OVERWRITES || is_owned_elsewhere || V::SNAPSHOTS && write.observed.tid().epoch() < snapshot;
-        replacement.set_previous(if is_kept { Some(write.record) } else { write.record.previous() });
+        if is_kept {
+            replacement.set_previous(write.record);
+        } else {
+            replacement.set_previous_of(write.record);
+        }
         replacement.set_unpublished_tid(TidWord::live(tid));
         let (old, new) = (write.record.index_value(), replacement.index_value());
         let is_replaced = store.index().replace(self.context.key(write.key), old, new, &self.guard);
