@@ -110,7 +110,7 @@
 //!   [`Database::submit_read_stale`]). Where the pool's queue is full, `submit` waits and [`Database::try_submit`] does
 //!   not.
 //! - [`RowStream`]: the rows of a scan, one after the other, of one snapshot that the pool reads as they are asked for ([`Database::stream`]).
-//! - [`ChangeStream`]: the [changes](Changes) that commit, batch by batch; the pool reads the files.
+//! - [`ChangeStream`]: the [changes](Changes) that are stored, batch by batch; the pool reads the files.
 //! - [`Arrivals`]: ready when rows may have come, `(&mut arrivals).await`. A wait may be given up at any
 //!   time, by `select!` for example, and nothing is lost: what has come meanwhile ends the next one.
 //! - [`Session`]: a transaction that may be held across an `.await`. Its statements are no futures, and run

@@ -107,8 +107,9 @@ impl Options {
 
     /// Sets how long a [`Database::read_stale`](crate::Database::read_stale) may run before it ends with
     /// [`AbortReason::SnapshotTooOld`](crate::AbortReason::SnapshotTooOld), or a [`RowStream`](crate::RowStream) last: by default 60 s, at least one
-    /// snapshot interval. This bounds the old versions that a long reader makes the database keep. Over
-    /// [ERMIA's engine](crate::ermia) these are no more than one for each row that it would still see.
+    /// snapshot interval. This bounds how long the old versions are kept that a long reader needs: one of each row that has changed
+    /// since it began, and one or two more of a row that changes again and again; over Silo and two-phase locking also what a row leaves
+    /// that outgrows its place in memory, or is deleted and inserted again.
     pub fn snapshot_age_limit(mut self, limit: Duration) -> Self {
         self.snapshot_age_limit = limit;
         self

@@ -333,12 +333,12 @@ impl<E: Engine> Session<E> {
         }
         let under_way = self.control.begin();
         self.control.check()?;
-        Ok((self.lend(&self.shared)?, under_way))
+        Ok((self.lend()?, under_way))
     }
 
     /// Lends a worker that checks this session's deadline and cancellation.
-    fn lend<'s>(&self, shared: &'s DatabaseShared<E>) -> Result<Lease<'s, ThreadWorker<E>>> {
-        let mut lease = shared.lend()?;
+    fn lend(&self) -> Result<Lease<'_, ThreadWorker<E>>> {
+        let mut lease = self.shared.lend()?;
         lease.local.control = Some(Arc::clone(&self.control));
         Ok(lease)
     }

@@ -92,7 +92,7 @@ pub struct Epochs {
     orphans: Orphans,
     pool: Arc<Pool>,
     /// What the tick of `overtaken_at` has found.
-    open: Mutex<OpenSnapshots>,
+    open: CachePadded<Mutex<OpenSnapshots>>,
     /// Held during a tick: ticks come one after the other.
     ticking: Mutex<EpochNumbers>,
     advancer: Advancer,
@@ -149,7 +149,7 @@ impl Epochs {
             slots: ParticipantSlots::new(),
             orphans: Orphans::new(),
             pool,
-            open: Mutex::new(numbers.open.clone()),
+            open: CachePadded::new(Mutex::new(OpenSnapshots::default())),
             ticking: Mutex::new(numbers),
             advancer: Advancer::new(),
         });
@@ -233,7 +233,8 @@ impl Epochs {
 
     /// No snapshot, now or later, is read at an earlier epoch. It never falls. A commit that reads this after
     /// [`Participant::begin_commit`](crate::Participant::begin_commit) may look at versions that are superseded in this epoch or later ones,
-    /// until its [`Participant::end_commit`](crate::Participant::end_commit): the horizon does not pass them meanwhile.
+    /// until its [`Participant::end_commit`](crate::Participant::end_commit): the horizon does not pass them meanwhile. After
+    /// [`Participant::move_commit`](crate::Participant::move_commit) it reads this anew.
     #[must_use]
     #[inline]
     pub fn oldest_snapshot(&self) -> Epoch {
@@ -241,14 +242,17 @@ impl Epochs {
         Epoch::new(self.published.oldest_snapshot.load(Ordering::Acquire))
     }
 
-    /// Brings `known` up to date if there are snapshots that have been overtaken: since they began, the snapshot epoch has moved on twice.
-    /// Returns whether there are.
+    /// Brings `known` up to date if there are snapshots that have been overtaken: since they began, the snapshot epoch has moved on twice. Where
+    /// somebody else is about to do so, too, `known` stays as it is. Returns whether there are.
     #[inline]
     pub fn has_overtaken_snapshots(&self, known: &mut OpenSnapshots) -> bool {
         // Relaxed: what `known` has is true even if it is not the last (S1), and the lock orders what is copied.
         let found_at = self.published.overtaken_at.load(Ordering::Relaxed);
-        if found_at != 0 && known.found_at.get() != found_at {
-            known.clone_from(&self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        if found_at != 0
+            && known.found_at.get() != found_at
+            && let Ok(open) = self.open.try_lock()
+        {
+            known.copy_from(&open);
         }
         found_at != 0
     }
@@ -319,7 +323,10 @@ impl Epochs {
         let oldest = self.oldest_and_each_snapshot(|epoch| found.push(Epoch::new(epoch)));
         let memory_horizon = self.epoch_before(numbers, Epoch::new(numbers.global.min(oldest.pin)));
         let complete = numbers.complete(&oldest);
-        numbers.derive(&oldest, memory_horizon, self.newest_snapshot(numbers, complete));
+        let snapshot_before = numbers.snapshot;
+        numbers.derive(memory_horizon, self.newest_snapshot(numbers, complete));
+        self.renew_open_snapshots(numbers, snapshot_before);
+        numbers.move_snapshot_horizon(&oldest);
         // Release: [horizon] and [snapshot], with the Acquire loads of the slots that led here.
         self.published.memory_horizon.store(numbers.memory_horizon, Ordering::Release);
         self.publish_open_snapshots(numbers);
@@ -333,13 +340,26 @@ impl Epochs {
         complete
     }
 
+    /// Adds to what was found at which epochs other snapshots may be, which this tick does not see or which begin: at the snapshot epoch that
+    /// there was before this tick, and at later ones. By the clock these are what it is now, what it comes to next, and what the global
+    /// epoch has not come to.
+    fn renew_open_snapshots(&self, numbers: &mut EpochNumbers, snapshot_before: u64) {
+        let until = if self.snapshot_interval.is_some() {
+            numbers.found.extend([snapshot_before, numbers.snapshot, numbers.due].map(Epoch::new));
+            numbers.global + 1
+        } else {
+            snapshot_before
+        };
+        numbers.open.renew(&mut numbers.found, Epoch::new(until), Epoch::new(numbers.global));
+    }
+
     fn publish_open_snapshots(&self, numbers: &EpochNumbers) {
         let oldest = numbers.open.oldest();
         // Release: [oldest-snapshot] the epoch of the next tick comes behind it.
         self.published.oldest_snapshot.store(oldest.get(), Ordering::Release);
         let has_overtaken = oldest.get() < numbers.snapshot_before;
         if has_overtaken {
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&numbers.open);
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).copy_from(&numbers.open);
         }
         let found_at = if has_overtaken { numbers.global } else { 0 };
         self.published.overtaken_at.store(found_at, Ordering::Relaxed);
@@ -482,11 +502,8 @@ struct Oldest {
 impl EpochNumbers {
     /// Derives what is over at the global epoch from what participants published. Nothing falls (I3): a participant that read
     /// an epoch long ago and publishes it now is behind a number that needs no protection from it, see the crate's page.
-    fn derive(&mut self, oldest: &Oldest, memory_horizon: Epoch, newest_snapshot: u64) {
+    fn derive(&mut self, memory_horizon: Epoch, newest_snapshot: u64) {
         self.memory_horizon = self.memory_horizon.max(memory_horizon.get());
-        // Before the snapshot epoch: its former value counts.
-        self.open.renew(&mut self.found, Epoch::new(self.snapshot), Epoch::new(self.global));
-        self.move_snapshot_horizon(self.complete(oldest));
         if newest_snapshot > self.snapshot {
             // Those that are taken out of turn make no other one old, unless they leave no room for others.
             if !self.taken.reach() || self.regular_ticks >= self.ticks_per_snapshot {
@@ -500,9 +517,9 @@ impl EpochNumbers {
     }
 
     /// Moves the snapshot horizon to where it was to come, unless a commit is under way that may have begun before that was published.
-    fn move_snapshot_horizon(&mut self, complete: Epoch) {
+    fn move_snapshot_horizon(&mut self, oldest: &Oldest) {
         let NextHorizon { epoch, published_at } = self.next_horizon;
-        if complete.get() > published_at {
+        if oldest.commit > published_at {
             self.snapshot_horizon = epoch;
             self.next_horizon = NextHorizon { epoch: self.open.oldest().get(), published_at: self.global };
         }

@@ -30,7 +30,7 @@
 //! # Invariants
 //! - **I1** A participant that is not pinned, not committing and reads no snapshot holds nothing back.
 //! - **I2** A participant asleep while pinned holds back the memory horizon alone; asleep while committing, the
-//!   snapshot epoch alone; asleep in a snapshot, the memory and snapshot horizons. The global epoch never.
+//!   snapshot epoch and the snapshot horizon; asleep in a snapshot, the memory and snapshot horizons. The global epoch never.
 //! - **I3** None of the published numbers ever falls.
 //!
 //! # Memory ordering
@@ -66,7 +66,7 @@
 //! **Why the oldest snapshot lags by one tick.** A reader publishes `s`, passes its barrier and reads `SE` again until it is still
 //! `s`. If tick `t` did not see that `s`, the second read came behind the barrier of `t` and so returned at least the
 //! `SE` that was there before `t`. The oldest snapshot of `t` is at most that one. What a tick finds published that is neither known to
-//! the tick before nor as late as that one's `SE` belongs to a reader that will read `SE` again, and find another.
+//! the tick before nor as late as what that one has left open belongs to a reader that will read `SE` again, and find another.
 //!
 //! **Why the snapshot horizon lags behind that.** A commit publishes `e`, passes its barrier and reads the oldest snapshot `o`; then it looks at
 //! versions that are superseded in `o` or later, those that a snapshot at `o` may need. Tick `t` has published `o'`, which becomes the

@@ -5,9 +5,9 @@ use crate::Epoch;
 /// Snapshots that are under way: between them lie versions that nobody needs.
 ///
 /// # Invariant
-/// **S1** Every snapshot that is under way, or begins, is of one of `epochs`, or of `until` or a later epoch. What is known stays true: the
-/// snapshots that begin later are of later epochs.
-#[derive(Clone, Debug, Default)]
+/// **S1** Every snapshot that is under way, or begins, is of one of `epochs`, or of `until` or a later epoch. What is known stays true: what a
+/// later tick finds is one of `epochs`, or not before `until`.
+#[derive(Debug, Default)]
 pub struct OpenSnapshots {
     /// In order, each once.
     epochs: Vec<Epoch>,
@@ -29,8 +29,14 @@ impl OpenSnapshots {
         OpenSnapshots { until: Epoch::MAX, ..OpenSnapshots::default() }
     }
 
-    /// Takes over the epochs that the tick of epoch `found_at` has found published, the last of them in `found`. `until` is the snapshot
-    /// epoch that there was before the tick.
+    /// Makes this a copy of `other`.
+    pub(crate) fn copy_from(&mut self, other: &OpenSnapshots) {
+        let OpenSnapshots { epochs, until, found_at } = other;
+        self.epochs.clone_from(epochs);
+        (self.until, self.found_at) = (*until, *found_at);
+    }
+
+    /// Takes over the epochs that the tick of epoch `found_at` has found published, or where others may be before `until`; `found` is used up.
     ///
     /// What is not known, and of an epoch before the former `until`, is published by a participant that has read the snapshot epoch long ago,
     /// and will find that out: it reads nothing at it (S1).
@@ -42,7 +48,7 @@ impl OpenSnapshots {
         (self.until, self.found_at) = (until, found_at);
     }
 
-    /// Returns the earliest epoch that a snapshot reads at, now or later. It never falls: what is found is known, or not before `until`.
+    /// Returns the earliest epoch that a snapshot reads at, now or later. It never falls (S1).
     pub(crate) fn oldest(&self) -> Epoch {
         self.epochs.first().copied().unwrap_or(self.until).min(self.until)
     }

@@ -120,7 +120,7 @@ impl Participant {
     }
 
     /// Says that the commit that has begun will have an epoch no earlier than this one: nobody has to wait for it
-    /// in those before.
+    /// in those before. What it has read by [`Epochs::oldest_snapshot`] before protects nothing any more.
     pub fn move_commit(&self, epoch: Epoch) {
         // Release: [unpin] what it did in the epochs before is over.
         self.slot().commit.store(epoch.get(), Ordering::Release);

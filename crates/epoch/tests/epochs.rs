@@ -162,6 +162,37 @@ fn a_snapshot_counts_as_overtaken_once_the_snapshot_epoch_has_moved_on_twice() {
 }
 
 #[test]
+fn by_the_clock_nobody_needs_what_lies_between_snapshots_however_many_epochs_go_by() {
+    let options = EpochOptions {
+        epochs_per_snapshot: K,
+        snapshot_interval: Some(Duration::from_secs(3600)),
+        advance: Advance::Manual,
+        ..EpochOptions::default()
+    };
+    let epochs = Epochs::new(options, Pool::new(None));
+    let reader = epochs.participant();
+    let mut known = OpenSnapshots::default();
+    let (_long, oldest) = reader.pin_snapshot();
+    for _ in 0..2 {
+        epochs.take_snapshot(Instant::now());
+    }
+    let newest = epochs.snapshot_epoch();
+    advance_by(&epochs, 100 * K);
+    assert_eq!(epochs.snapshot_epoch(), newest, "it was not time for another");
+    assert!(epochs.has_overtaken_snapshots(&mut known));
+    let behind = |epoch: Epoch, epochs: u64| Epoch::new(epoch.get() + epochs);
+    for (created, superseded, may_show) in [
+        (oldest, newest, true),
+        (oldest, behind(newest, 99 * K), true),
+        (newest, behind(newest, 99 * K), false),
+        (behind(newest, 40 * K), behind(newest, 60 * K), false),
+        (behind(newest, 40 * K), behind(newest, 101 * K), true),
+    ] {
+        assert_eq!(known.may_show(created, superseded), may_show, "{created} to {superseded}");
+    }
+}
+
+#[test]
 fn memory_is_freed_by_the_second_tick_and_not_before() {
     let epochs = epochs();
     let worker = epochs.participant();

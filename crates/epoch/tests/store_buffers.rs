@@ -3,7 +3,8 @@
 //! `loom` knows processor fences only. On Linux a participant's barrier is a compiler barrier, and the tick makes up for it: a
 //! system call that drains the store buffers of all cores. This file explores every interleaving of the protocol's
 //! steps on such a machine: x86's total store order, in which each core's stores reach memory in order, at any later
-//! time. What needs proof here is what the page of the crate argues: the lag of the memory horizon, and that the others need none.
+//! time. What needs proof here is what the page of the crate argues: the lags of the horizons and of the oldest snapshot, and that the
+//! snapshot epoch needs none.
 //!
 //! Each fault is planted once, to see that the machine finds it.
 

@@ -18,7 +18,8 @@
 //!
 //! # Invariants
 //! I1. Capacity and store never change; the row length never exceeds the capacity.
-//! I2. Row and length change only under the lock, and only while the record is the latest version of its key.
+//! I2. Row and length change only under the lock, and only while the record is the latest version of its key; or while it is a copy whose row
+//!     nobody reads ([`renew`], N3).
 //! I3. A record that the tree or a `previous` link reached is freed only after every transaction that could have found it has ended.
 //! I4. A *mark* is a version without a row of its own: its row lies in the deleted record that links to it, and stays there. A mark names
 //!     no store and has no room for a row.
@@ -85,10 +86,11 @@ impl RecordPtr {
         RecordPtr(unsafe { RawRecord::from_index_value(value) })
     }
 
-    /// Overwrites the row of this record, which nobody else knows, by that of `locked`, which the caller has locked. It fits.
+    /// Overwrites the row of this record, which nobody else knows, or reads (N3 of [`renew`]), by that of `locked`, which the caller has locked. It
+    /// fits.
     pub(crate) fn copy_row(self, locked: RecordPtr) {
-        // SAFETY: the words of `locked` are written by the holder of its lock alone, which is the caller (I2), those of `self` by whatever
-        // knows it, which is the caller too; what earlier holders wrote is visible since the lock was taken.
+        // SAFETY: the words of `locked` are written by the holder of its lock alone, which is the caller (I2), those of `self` by the caller
+        // too, and read by nobody; what earlier holders wrote is visible since the lock was taken.
         unsafe { self.0.copy_row(locked.0) }
     }
 

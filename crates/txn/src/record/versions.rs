@@ -81,9 +81,10 @@ impl RecordPtr {
         newer.header().previous.store(link, Ordering::Release);
     }
 
-    /// Says that a copy is renewed. The caller holds the lock of the record in the tree.
-    pub(super) fn mark_renewed(self) {
-        let link = self.link().map_addr(|address| address | IS_RENEWED);
+    /// Links what `newer` links to behind this copy, and says in the same store that it is renewed. The caller holds the lock of the record in
+    /// the tree.
+    pub(super) fn mark_renewed_before(self, newer: RecordPtr) {
+        let link = newer.link().map_addr(|address| address | IS_RENEWED);
         // Release: [renewal] its owner sees the new version, and the epoch that there was then.
         self.header().previous.store(link, Ordering::Release);
     }

@@ -2,7 +2,8 @@
 //!
 //! # Source
 //! Silo (SOSP 2013) §4.8 and §4.9. Three kinds of garbage:
-//! - copies of old versions, and marks of those that were deleted: only snapshot transactions reach them, they go when no snapshot can;
+//! - copies of old versions, and marks of those that were deleted: only snapshot transactions reach them, and commits that look for one to
+//!   [renew](crate::record); they go when neither can;
 //! - records replaced in the tree: snapshots reach them, and so does any transaction that found them before; they
 //!   go in two steps, first by the snapshot horizon, then by the memory horizon;
 //! - deleted records: they are unhooked from the tree by the worker's next transaction, so that others walk over few of them. Those that a
@@ -152,7 +153,8 @@ fn free_version<V: Variant>(shared: &SiloShared, guard: &Guard<'_>, context: &mu
         }
         Retired::Kept(version) => {
             context.counters.version_freed(version.size_bytes());
-            // SAFETY: only `previous` links lead to it, and only snapshots before its successor follow them; none is left.
+            // SAFETY: only `previous` links lead to it, and only snapshots before its successor follow them, and commits that rely on such a
+            // snapshot (N2 of renewed copies); none is left. It was not renewed since it was put on the list (N4).
             unsafe { memory::free_kept::<V>(version, guard) }
         }
         Retired::Replaced(record) => {

@@ -57,7 +57,7 @@ recording!(ForgetDeleted, Some(Fault::ForgetDeleted), "Snapshots miss what was d
 recording!(
     RenewNeededCopies,
     Some(Fault::RenewNeededCopies),
-    "Overwrites older versions that snapshots need by newer ones."
+    "Overwrites older versions that snapshots need by newer ones, and may then look at one that is freed."
 );
 recording!(ForgetRemovals, Some(Fault::ForgetRemovals), "Chooses TIDs before those of deletions.");
 recording!(IgnoreAbsent, Some(Fault::IgnoreAbsent), "Takes deleted records for rows.");
