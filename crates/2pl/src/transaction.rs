@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, Committed, Direction, Fault, KeyBounds, Read, RowRef, Write};
+use ensilo_engine::{Abort, Committed, Direction, Fault, KeyBounds, KeyChange, Read, RowRef, Write};
 use ensilo_epoch::Epoch;
 use ensilo_txn::{RecordHandle, Store, Transaction};
 
@@ -176,6 +176,15 @@ impl<'s, L: Locking> Write for LockingTransaction<'s, L> {
         later: impl FnMut(R),
     ) -> Result<(), Abort> {
         self.inner.peek(store, bounds, direction, decode, each, later)
+    }
+
+    #[inline]
+    fn prefetch_changes<'k>(
+        &mut self,
+        count: usize,
+        key: impl Fn(usize) -> (&'k Store, &'k [u8], KeyChange),
+    ) {
+        self.inner.prefetch_changes(count, key);
     }
 
     fn delete(&mut self, found: RecordHandle) -> Result<(), Abort> {

@@ -131,5 +131,5 @@ pub use row::{ROW_LEN_MAX, RawRow, RowRef, StoredRow, assert_is_row};
 pub use session::Session;
 pub use store::{NewStoreError, Store, TableId};
 pub use tid::Tid;
-pub use transaction::{Direction, Read, Write};
+pub use transaction::{Direction, KeyChange, Read, Write};
 pub use transaction_number::TransactionNumber;

@@ -23,6 +23,15 @@ pub enum Direction {
     Reverse,
 }
 
+/// What a transaction is about to do with a key.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum KeyChange {
+    /// [`Write::insert`].
+    Insert,
+    /// [`Write::find_to_write`], and [`Write::delete`] of what that finds.
+    Delete,
+}
+
 /// Reads of a transaction.
 ///
 /// Closures named `decode` may run on a row that is being overwritten; see [`RowRef`]. What the methods return or pass on to
@@ -252,6 +261,20 @@ pub trait Write: Read + Sized {
     ) -> Result<(), Abort> {
         let _ = later;
         self.scan_to_read(store, bounds, direction, decode, each)
+    }
+
+    /// Starts to load what the transaction needs for these `count` changes, which it makes next: `key` returns the store and the key of each
+    /// by its number. The descents are interleaved. Nothing is read or locked, and nothing follows from it but that the changes are made
+    /// sooner. By default it does nothing.
+    #[inline]
+    fn prefetch_changes<'k>(
+        &mut self,
+        count: usize,
+        key: impl Fn(usize) -> (&'k Self::Store, &'k [u8], KeyChange),
+    ) where
+        Self::Store: 'k,
+    {
+        let _ = (count, key);
     }
 
     /// Deletes a record.

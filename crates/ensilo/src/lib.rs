@@ -197,6 +197,7 @@ mod database;
 mod durability;
 mod durable;
 mod dynamic;
+mod entry_changes;
 pub mod ermia;
 mod error;
 mod expiry;

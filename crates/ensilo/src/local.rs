@@ -10,6 +10,7 @@ use ensilo_row::{KeyBuf, RowBuf, RowId, WordPatch};
 
 use crate::Result;
 use crate::attempt::backoff::Jitter;
+use crate::entry_changes::EntryChanges;
 use crate::older_rows::{ConvertedRow, LONG_ROW_BYTES};
 use crate::queue::{Queues, WrittenTable};
 use crate::records::{RecordCounts, RecordTally};
@@ -63,6 +64,8 @@ pub(crate) struct Local<F> {
     pub(crate) converted: ConvertedRow,
     /// What an entry of an index holds: the primary key.
     pub(crate) entry: RowBuf,
+    /// What a statement does to the entries of a row.
+    pub(crate) entry_changes: EntryChanges,
     pub(crate) keys: Vec<KeyBuf>,
     /// Keys that are loaded in advance.
     pub(crate) prefetched: Vec<(usize, KeyBuf)>,
@@ -124,6 +127,7 @@ impl<F> Local<F> {
             before: RowBuf::new(),
             converted: ConvertedRow::default(),
             entry: RowBuf::new(),
+            entry_changes: EntryChanges::default(),
             keys: Vec::new(),
             prefetched: Vec::new(),
             found: Vec::new(),

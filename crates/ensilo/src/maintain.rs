@@ -18,15 +18,17 @@
 //!   stays. Afterwards an entry that is missing or another's means that this transaction's reads do not
 //!   belong together. The entry that was compared is in the read set.
 
+use std::mem;
 use std::sync::Arc;
 
-use ensilo_engine::{Fault, Read, Store, Write};
+use ensilo_engine::{Fault, KeyChange, Read, Store, Write};
 use ensilo_row::{KeyBuf, ROW_LEN_MAX, RowBuf, Words};
 use ensilo_sync::region::{self, Region};
 
-use crate::catalog::index_core::{IndexCore, check_key_len};
+use crate::catalog::index_core::IndexCore;
 use crate::catalog::index_set::IndexSet;
 use crate::catalog::table_core::TableCore;
+use crate::entry_changes::EntryChange;
 use crate::local::Local;
 use crate::older_rows::{LONG_ROW_BYTES, in_schema};
 use crate::row_words::{RowWords, primary_key_of, whole};
@@ -71,20 +73,15 @@ fn insert_entries<Raw: Write>(
     key: &KeyBuf,
     mut index_key: impl FnMut(&IndexCore<Raw::Store>, &RowBuf, &mut KeyBuf),
 ) -> Result<()> {
-    inner.local.entry.set_bytes(key.as_bytes());
     let indexes = &table.indexes.load(inner.pinned).indexes;
-    let mut entry_key = KeyBuf::new();
+    let Local { row, entry_changes, .. } = &mut *inner.local;
+    entry_changes.clear();
     for (at, index) in indexes.iter().enumerate() {
-        index_key(index, &inner.local.row, &mut entry_key);
-        let Some(refusal) = insert_entry(inner, table, index, &entry_key)? else { continue };
-        for index in &indexes[..at] {
-            index_key(index, &inner.local.row, &mut entry_key);
-            delete_own_entry(inner, index, key, &entry_key)?;
-        }
-        delete_new_row(inner, table, key)?;
-        return Err(refusal);
+        index_key(index, row, entry_changes.add(at, KeyChange::Insert));
     }
-    Ok(())
+    let Err(refusal) = change_entries(inner, table, indexes, key)? else { return Ok(()) };
+    delete_new_row(inner, table, key)?;
+    Err(refusal)
 }
 
 /// Deletes a row and its entries.
@@ -139,12 +136,12 @@ fn delete_entries<Raw: Write>(
 ) -> Result<()> {
     copy_row(inner, table, found)?;
     let indexes = &table.indexes.load(inner.pinned).indexes;
-    let mut entry_key = KeyBuf::new();
-    for index in indexes {
-        stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
-        delete_entry(inner, index, key, &entry_key)?;
+    let Local { before, entry_changes, .. } = &mut *inner.local;
+    entry_changes.clear();
+    for (at, index) in indexes.iter().enumerate() {
+        stored_index_key(table, index, key, before, entry_changes.add(at, KeyChange::Delete));
     }
-    Ok(())
+    change_entries(inner, table, indexes, key)?
 }
 
 /// Copies the row as this transaction sees it to the scratch `local.before`.
@@ -192,32 +189,58 @@ fn move_entries<Raw: Write>(
     indexes: &[Arc<IndexCore<Raw::Store>>],
     key: &KeyBuf,
 ) -> Result<()> {
-    inner.local.entry.set_bytes(key.as_bytes());
-    let mut entry_key = KeyBuf::new();
-    let has_changed = |local: &Local<Raw::Found>, index: &IndexCore<Raw::Store>| {
-        !whole(table.schema.have_same_index_key(&index.schema, &local.before, &local.row))
-    };
-    for (at, index) in indexes.iter().enumerate() {
-        if !has_changed(inner.local, index) {
-            continue;
-        }
-        stored_index_key(table, index, key, &inner.local.row, &mut entry_key);
-        let Some(refusal) = insert_entry(inner, table, index, &entry_key)? else { continue };
-        for index in &indexes[..at] {
-            if has_changed(inner.local, index) {
-                stored_index_key(table, index, key, &inner.local.row, &mut entry_key);
-                delete_own_entry(inner, index, key, &entry_key)?;
+    let Local { before, row, entry_changes, .. } = &mut *inner.local;
+    entry_changes.clear();
+    for (change, stored) in [(KeyChange::Insert, &*row), (KeyChange::Delete, &*before)] {
+        for (at, index) in indexes.iter().enumerate() {
+            if !whole(table.schema.have_same_index_key(&index.schema, before, row)) {
+                stored_index_key(table, index, key, stored, entry_changes.add(at, change));
             }
         }
-        return Err(refusal);
     }
-    for index in indexes {
-        if has_changed(inner.local, index) {
-            stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
-            delete_entry(inner, index, key, &entry_key)?;
+    change_entries(inner, table, indexes, key)?
+}
+
+/// Makes the changes in `local.entry_changes` of entries of the row with the primary key `key`. Where the trees are descended to is loaded
+/// first, for all of them side by side. Returns why none was made, when that leaves the transaction usable.
+fn change_entries<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    indexes: &[Arc<IndexCore<Raw::Store>>],
+    key: &KeyBuf,
+) -> Result<Result<()>> {
+    let Local { entry, entry_changes, .. } = &mut *inner.local;
+    if let Err(refusal) = entry_changes.check_lengths(indexes) {
+        return Ok(Err(refusal));
+    }
+    entry.set_bytes(key.as_bytes());
+    let changes = mem::take(entry_changes);
+    inner.prefetch_changes(changes.as_slice(), indexes);
+    let outcome = make_changes(inner, table, indexes, key, changes.as_slice());
+    inner.local.entry_changes = changes;
+    outcome
+}
+
+/// Makes the changes one after the other. Where one is refused, those before it, which are inserts (M1), are taken back.
+fn make_changes<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    indexes: &[Arc<IndexCore<Raw::Store>>],
+    key: &KeyBuf,
+    changes: &[EntryChange],
+) -> Result<Result<()>> {
+    for (at, change) in changes.iter().enumerate() {
+        let index = &*indexes[change.index];
+        if change.change == KeyChange::Delete {
+            delete_entry(inner, index, key, &change.key)?;
+        } else if let Some(refusal) = insert_entry(inner, table, index, &change.key)? {
+            for made in &changes[..at] {
+                delete_own_entry(inner, &indexes[made.index], key, &made.key)?;
+            }
+            return Ok(Err(refusal));
         }
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// Adds an entry for the primary key in the scratch `local.entry`. Returns why it cannot be, when that leaves
@@ -228,9 +251,6 @@ fn insert_entry<Raw: Write>(
     index: &IndexCore<Raw::Store>,
     entry_key: &KeyBuf,
 ) -> Result<Option<Error>> {
-    if let Err(error) = check_key_len(&index.name, entry_key) {
-        return Ok(Some(error));
-    }
     // Of an index that is not unique, an entry that is there already is this row's own.
     if inner.insert_entry(&index.store, entry_key)? || !index.schema.is_unique() {
         return Ok(None);
@@ -356,7 +376,7 @@ mod tests {
         }
         // Taken by the other row: the entry of the other index is taken back.
         let (made, outcome) = update(&[("a", "d".into()), ("b", 2u8.into())]);
-        assert!(made == 3 && matches!(outcome, Err(Error::DuplicateKey(_))), "{made} {outcome:?}");
+        assert!(made == 4 && matches!(outcome, Err(Error::DuplicateKey(_))), "{made} {outcome:?}");
         let by_a = |a: &str| {
             db.transact(|tx| Ok(table.scan().by_index("by_a")?.prefix(&[a.into()])?.collect(tx)?.len()))
         };

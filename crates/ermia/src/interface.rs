@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Abort, Committed, Direction, KeyBounds, NeverPrepared, Read, RowRef, Write};
+use ensilo_engine::{Abort, Committed, Direction, KeyBounds, KeyChange, NeverPrepared, Read, RowRef, Write};
 use ensilo_epoch::Epoch;
 
 use crate::handle::ErmiaHandle;
 use crate::isolation::Isolation;
+use crate::prefetch::prefetch_records;
 use crate::store::ErmiaStore;
 use crate::transaction::Transaction;
 
@@ -130,6 +131,20 @@ impl<I: Isolation> Write for Transaction<'_, I> {
         later: impl FnMut(R),
     ) -> Result<(), Abort> {
         self.peek_range(store, bounds, direction, (decode, each, later))
+    }
+
+    fn prefetch_changes<'k>(
+        &mut self,
+        count: usize,
+        key: impl Fn(usize) -> (&'k ErmiaStore, &'k [u8], KeyChange),
+    ) {
+        // One descent alone waits for memory here as it would later.
+        if count > 1 {
+            prefetch_records::<I>(self.shared, &self.guard, count, |at| {
+                let (store, key, _) = key(at);
+                (store, key)
+            });
+        }
     }
 
     fn delete(&mut self, found: ErmiaHandle) -> Result<(), Abort> {

@@ -2,8 +2,9 @@
 //!
 //! # Many at once
 //! A descent waits for memory at every level. Here a group of descents takes turns: each step reads a node that was asked for
-//! one round ago, asks for the lines of the next one, and lets the next descent go on. A descent that meets a writer leaves the
-//! group and is done again by [`Masstree::get`]. So the cache misses of a group lie side by side.
+//! one round ago, asks for the lines of the next one, and lets the next descent go on. So does one that comes to the suffixes of
+//! a border node. A descent that meets a writer leaves the group and is done again by [`Masstree::get`]. So the cache misses of
+//! a group lie side by side.
 
 use ensilo_epoch::Guard;
 use ensilo_sync::region::{self, Region};
@@ -76,6 +77,8 @@ enum DescentState<'g> {
     Root(NodeRef<'g>),
     /// At a child that this node led to at this version; the child's lines are on their way.
     Child(&'g Interior, NodeVersion, NodeRef<'g>),
+    /// At a border node that is responsible for the key at this version; the suffixes are on their way.
+    Suffixes(&'g Border, NodeVersion),
     /// The answer is known, what lies behind the value is on its way.
     Done(Lookup),
     /// A writer was met.
@@ -106,13 +109,14 @@ impl Masstree {
         for (index, descent) in group[..begun].iter_mut().enumerate() {
             *descent = Some(begin(index));
         }
-        let mut open = begun;
+        let (slots, mut open) = (&mut group[..begun], begun);
         while open > 0 {
-            for slot in &mut group {
+            for slot in &mut *slots {
                 let Some(descent) = slot else { continue };
                 match descent.state {
                     DescentState::Root(node) => descent.enter_root(node),
                     DescentState::Child(parent, version, node) => descent.enter_child(parent, version, node),
+                    DescentState::Suffixes(border, version) => descent.probe(version, border),
                     DescentState::Done(_) | DescentState::Disturbed => {
                         let lookup = match descent.state {
                             DescentState::Done(lookup) => lookup,
@@ -176,8 +180,21 @@ impl<'g> Descent<'g, '_> {
         }
     }
 
+    /// Waits for the suffixes first, where the key has one.
     #[inline]
     fn search_border(&mut self, version: NodeVersion, border: &'g Border) {
+        if self.key.goes_on()
+            && let Some(suffixes) = border.suffixes()
+        {
+            suffixes.prefetch();
+            self.state = DescentState::Suffixes(border, version);
+        } else {
+            self.probe(version, border);
+        }
+    }
+
+    #[inline]
+    fn probe(&mut self, version: NodeVersion, border: &'g Border) {
         let probe = border.probe(self.key);
         self.state = if version.is_deleted() || border.version().has_changed(version) {
             DescentState::Disturbed

@@ -24,11 +24,17 @@ use std::ptr::NonNull;
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use ensilo_sync::prefetch;
 
 use crate::WIDTH;
 use crate::unlinked::TreePart;
 
 const LENGTH_BITS: u32 = 16;
+
+const LINE_BYTES: usize = 64;
+
+/// A bag in which each suffix of a full node has a word.
+const SHORT_BAG_BYTES: usize = size_of::<BagHeader>().next_multiple_of(8) + 8 * WIDTH;
 
 /// The head of the block.
 #[derive(Debug)]
@@ -107,6 +113,13 @@ impl<'g> SuffixBag<'g> {
     /// Returns the pointer by which a node refers to this bag.
     pub(crate) fn as_ptr(self) -> *mut BagHeader {
         self.header.as_ptr()
+    }
+
+    /// Starts to load the head, and the words of as many suffixes as a node has if they are short.
+    #[inline]
+    pub(crate) fn prefetch(self) {
+        let block = self.as_ptr().cast::<u8>().cast_const();
+        (0..SHORT_BAG_BYTES).step_by(LINE_BYTES).for_each(|offset| prefetch(block.wrapping_add(offset)));
     }
 
     pub(crate) fn has_room_for(self, len_bytes: usize) -> bool {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{
-    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, KeyRange, NewStoreError, Read, Remains,
-    Replayer, Session, Store, StoredRow, TableId, Tid, TransactionOf, Write,
+    Abort, AbortReason, Committed, Direction, Engine, EngineOptions, KeyChange, KeyRange, NewStoreError,
+    Read, Remains, Replayer, Session, Store, StoredRow, TableId, Tid, TransactionOf, Write,
 };
 use ensilo_epoch::Epoch;
 use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
@@ -65,6 +65,36 @@ pub fn what_is_loaded_in_advance_is_not_read<E: Engine>() {
     let stores = [&**store, &*dropped];
     session.prefetch(keys.len(), |at| (stores[at % 2], keys[at].as_slice()));
     session.begin().commit().unwrap();
+}
+
+/// A transaction may load what it needs for changes of keys that are there or not, and of a store that was dropped. Whoever changes them meanwhile
+/// is in nobody's way.
+pub fn what_a_transaction_loads_for_its_changes_is_not_read<E: Engine>() {
+    let mut started = Started::<E>::new();
+    let dropped = started.engine.new_store(TableId(2)).unwrap();
+    assert!(started.engine.drop_store(dropped.id()));
+    let keys: Vec<Vec<u8>> = (0..100u8).map(|number| vec![number; usize::from(number % 30)]).collect();
+    keys.iter().skip(1).step_by(2).for_each(|key| _ = started.insert(key));
+    let Started { engine, store, session } = &mut started;
+    let mut tx = session.begin();
+    let change = |at: usize| if at.is_multiple_of(3) { KeyChange::Insert } else { KeyChange::Delete };
+    tx.prefetch_changes(keys.len(), |at| (&**store, keys[at].as_slice(), change(at)));
+    tx.prefetch_changes(keys.len(), |at| ([&**store, &*dropped][at % 2], keys[at].as_slice(), change(at)));
+    tx.prefetch_changes(0, |_| unreachable!("there is none"));
+    let mut other = engine.session();
+    let mut others = other.begin();
+    let found = others.find_to_write(store, &keys[1]).unwrap().unwrap();
+    others.delete(found).unwrap();
+    assert!(others.insert(store, &keys[2], &[9], 8).unwrap());
+    others.commit().unwrap();
+    assert!(tx.insert(store, b"own", &[1], 8).unwrap());
+    let found = tx.find_to_write(store, &keys[3]).unwrap().unwrap();
+    tx.delete(found).unwrap();
+    tx.commit().unwrap();
+    let mut tx = session.begin();
+    let there = [&b"own"[..], &keys[1], &keys[2], &keys[3]];
+    assert_eq!(there.map(|key| tx.find(store, key).unwrap().is_some()), [true, false, true, false]);
+    tx.commit().unwrap();
 }
 
 /// A handle is refused, with a panic, by every transaction but the one that has found it, also if that was leaked.

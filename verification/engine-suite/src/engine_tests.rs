@@ -18,6 +18,7 @@ macro_rules! engine_tests {
             a_record_that_the_transaction_has_deleted_is_written_no_more,
             a_row_of_other_words_than_it_needs_is_refused,
             what_is_loaded_in_advance_is_not_read,
+            what_a_transaction_loads_for_its_changes_is_not_read,
             ids_of_stores_are_used_once_and_dropped_stores_abort,
             what_ended_sessions_have_counted_stays,
             a_peek_sees_what_is_committed_and_own_writes,

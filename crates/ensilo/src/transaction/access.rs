@@ -2,6 +2,7 @@
 //! transaction. Rows of a table are decoded as ones of its schema as it is: `older` are those that it had before.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ensilo_engine::{Direction, KeyBounds, Read, RowRef, Store, Write};
 use ensilo_row::KeyBuf;
@@ -9,7 +10,9 @@ use ensilo_sync::region::{self, Region};
 
 use super::Inner;
 use crate::Result;
+use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
+use crate::entry_changes::EntryChange;
 use crate::older_rows::{OlderRows, in_schema};
 
 impl<Raw: Read> Inner<'_, Raw> {
@@ -221,6 +224,19 @@ impl<Raw: Write> Inner<'_, Raw> {
         let entry = &self.local.entry;
         let inserted = self.raw.insert(store, key.as_bytes(), entry.words(), entry.len_bytes());
         self.note_insert(store, inserted)
+    }
+
+    /// Starts to load what these changes in indexes need.
+    pub(crate) fn prefetch_changes(
+        &mut self,
+        changes: &[EntryChange],
+        indexes: &[Arc<IndexCore<Raw::Store>>],
+    ) {
+        let _engine = region::enter(Region::Engine);
+        self.raw.prefetch_changes(changes.len(), |at| {
+            let EntryChange { index, change, ref key } = changes[at];
+            (&*indexes[index].store, key.as_bytes(), change)
+        });
     }
 
     #[inline(always)]

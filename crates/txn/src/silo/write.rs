@@ -13,7 +13,8 @@
 use std::ops::ControlFlow;
 
 use ensilo_engine::{
-    Abort, AbortReason, Addition, Committed, Direction, Fault, KeyBounds, RowRef, Write, assert_is_row,
+    Abort, AbortReason, Addition, Committed, Direction, Fault, KeyBounds, KeyChange, RowRef, Write,
+    assert_is_row,
 };
 use ensilo_epoch::Epoch;
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX};
@@ -28,6 +29,7 @@ use super::transaction::Transaction;
 use super::variant::Variant;
 use super::write_set::{InstallPlan, RecordChange, RowSpan, WriteEntry};
 use crate::handle::RecordHandle;
+use crate::prefetch::prefetch_changes;
 use crate::record::RecordPtr;
 use crate::store::Store;
 use crate::tid::TidWord;
@@ -104,6 +106,14 @@ impl<'w, V: Variant> Write for Transaction<'w, V> {
                 }
             }
         }
+    }
+
+    fn prefetch_changes<'k>(
+        &mut self,
+        count: usize,
+        key: impl Fn(usize) -> (&'k Store, &'k [u8], KeyChange),
+    ) {
+        prefetch_changes::<V>(&self.guard, count, key);
     }
 
     fn delete(&mut self, found: RecordHandle) -> Result<(), Abort> {
