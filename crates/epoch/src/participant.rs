@@ -15,6 +15,9 @@ use crate::retired::Retired;
 use crate::slot::{IDLE, ParticipantSlot};
 use crate::{Epoch, Epochs, RetireList};
 
+/// So many blocks are loaded together that are freed next: they were used last some epochs ago.
+const BLOCKS_AHEAD: usize = 16;
+
 /// One of those that work on the database, such as a worker; on one thread at a time.
 ///
 /// Dropping it leaves its slot to the next participant and its garbage to the next one that collects.
@@ -170,6 +173,9 @@ impl Participant {
         while freed < budget
             && let Some(retired) = self.pop_ripe(horizon)
         {
+            if freed.is_multiple_of(BLOCKS_AHEAD) {
+                self.retired.borrow().ripe(horizon, BLOCKS_AHEAD).for_each(Retired::prefetch);
+            }
             // SAFETY: the horizon has passed the tag; the heap is of the pool of these epochs.
             unsafe { retired.free(&self.heap) };
             freed += 1;

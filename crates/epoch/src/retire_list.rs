@@ -110,6 +110,11 @@ impl<T> RetireList<T> {
 }
 
 impl<T> RetireList<T> {
+    /// Returns the first `count` of the things that [`pop_ripe`](Self::pop_ripe) would return next with this horizon, or all that there are.
+    pub fn ripe(&self, horizon: Epoch, count: usize) -> impl Iterator<Item = &T> + Clone {
+        self.segments.iter().flatten().take(self.len_before(horizon).min(count))
+    }
+
     /// Everything that waits, whatever its epoch, in the order in which it was pushed.
     pub fn into_items(self) -> impl Iterator<Item = T> {
         self.segments.into_iter().flatten()
@@ -141,6 +146,20 @@ mod tests {
         assert_eq!(list.pop_ripe(Epoch::new(8)), Some('c'));
         assert_eq!(list.pop_ripe(Epoch::new(8)), Some('d'));
         assert_eq!((list.pop_ripe(Epoch::new(9)), list.oldest()), (None, None));
+    }
+
+    #[test]
+    fn what_is_ripe_is_shown_in_the_order_in_which_it_comes_out() {
+        let mut list = RetireList::new();
+        for item in 0..3 * SEGMENT_LEN {
+            list.push(Epoch::new(if item < 2000 { 1 } else { 2 }), item);
+        }
+        assert_eq!(list.pop_ripe(Epoch::new(2)), Some(0));
+        let shown = |horizon, count| list.ripe(Epoch::new(horizon), count).copied().collect::<Vec<_>>();
+        assert_eq!(shown(1, 9), []);
+        assert_eq!(shown(2, 3), [1, 2, 3]);
+        assert_eq!(shown(2, usize::MAX), (1..2000).collect::<Vec<_>>());
+        assert_eq!(shown(3, usize::MAX), (1..3 * SEGMENT_LEN).collect::<Vec<_>>());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::TryLockError;
 
 use ensilo_slab::{AccountId, Heap};
+use ensilo_sync::prefetch;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
 use crate::{Epoch, RetireList};
@@ -32,6 +33,11 @@ impl Retired {
     /// Returns what the block takes.
     pub(crate) fn bytes(&self) -> u64 {
         Heap::usable_size(self.layout) as u64
+    }
+
+    /// Starts to load what freeing the block writes to.
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.block.as_ptr());
     }
 
     /// Frees the block.

@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use ensilo_sync::prefetch;
+
 use crate::chunk::{CHUNK_BYTES, PIECE_BYTES, extent_of};
 use crate::class::{CLASSES, Class};
 use crate::remote::{FreeBlock, RemoteBlocks};
@@ -208,7 +210,10 @@ impl FreeList {
     fn pop(&self) -> Option<NonNull<u8>> {
         let block = NonNull::new(self.free.get())?;
         // SAFETY: a block in the list belongs to it, and `push` wrote its link.
-        self.free.set(unsafe { block.as_ref().next });
+        let next = unsafe { block.as_ref().next };
+        // The next one is used soon: its link is read, and then it is written.
+        prefetch(next.cast_const().cast());
+        self.free.set(next);
         Some(block.cast())
     }
 

@@ -23,7 +23,7 @@
 
 use ensilo_engine::{Failpoint, Fault, Tid};
 use ensilo_epoch::{Epoch, Guard, Participant, RetireList};
-use ensilo_index::{Inserted, NodeId, Removal};
+use ensilo_index::{Inserted, Masstree, NodeId, Removal};
 use ensilo_sync::Backoff;
 
 use super::context::Context;
@@ -32,6 +32,7 @@ use super::memory;
 use super::prepared::registry::{Deferred, Obstacle};
 use super::variant::{Variant, has_fault};
 use super::write_set::WriteEntry;
+use crate::prefetch::prefetch_trees;
 use crate::record::RecordPtr;
 use crate::registry::Registered;
 use crate::shared::SiloShared;
@@ -44,6 +45,9 @@ const BUDGET_MIN: usize = 64;
 
 /// How many at most: about half a millisecond.
 const BUDGET_MAX: usize = 512;
+
+/// So many objects of a kind are loaded together: they were used last when somebody wrote them, which may be long ago.
+const GROUP: usize = 16;
 
 /// A call frees one in so many objects of a backlog, such as a transaction leaves that has deleted a million rows.
 const BACKLOG_PER_OBJECT: usize = 64;
@@ -80,6 +84,7 @@ pub(crate) fn collect_garbage<V: Variant>(
         context,
         horizons,
         |garbage| &mut garbage.versions,
+        |versions, count| versions.ripe(ripe, count).for_each(Retired::prefetch),
         |context, retired| {
             free_version::<V>(shared, &guard, context, retired);
         },
@@ -88,6 +93,7 @@ pub(crate) fn collect_garbage<V: Variant>(
         context,
         horizons,
         |garbage| &mut garbage.deleted,
+        |deleted, count| prefetch_unhooks(shared, &guard, deleted.ripe(ripe, count), deleted_tree),
         |context, deleted| {
             end_deleted::<V>(shared, &guard, context, deleted);
         },
@@ -96,6 +102,7 @@ pub(crate) fn collect_garbage<V: Variant>(
         context,
         horizons,
         |garbage| &mut garbage.late_unhooks,
+        |unhooks, count| prefetch_unhooks(shared, &guard, unhooks.ripe(ripe, count), both_trees),
         |context, unhook| {
             take_out_or_wait::<V>(shared, &guard, context, unhook);
         },
@@ -116,27 +123,73 @@ pub(crate) fn take_out_deleted<V: Variant>(
         context,
         Horizons::ALL,
         |garbage| &mut garbage.unhooks,
+        |unhooks, count| {
+            // What a small transaction has deleted is in the cache.
+            if unhooks.len() >= GROUP {
+                prefetch_unhooks(shared, &guard, unhooks.ripe(Horizons::ALL.ripe, count), both_trees);
+            }
+        },
         |context, unhook| {
             take_out_or_wait::<V>(shared, &guard, context, unhook);
         },
     );
 }
 
-/// Frees a bounded number of the ripe objects of a list; true when none is left.
+/// Frees a bounded number of the ripe objects of a list; true when none is left. What it needs for the next ones is loaded for some of them
+/// at once.
 fn for_ripe<T>(
     context: &mut Context,
     horizons: Horizons,
     list: impl Fn(&mut Garbage) -> &mut RetireList<T>,
+    load: impl Fn(&RetireList<T>, usize),
     mut free: impl FnMut(&mut Context, T),
 ) -> bool {
-    let mut left = budget(list(&mut context.garbage).len_before(horizons.backlog));
-    while left > 0
-        && let Some(object) = list(&mut context.garbage).pop_ripe(horizons.ripe)
-    {
-        left -= 1;
+    let budget = budget(list(&mut context.garbage).len_before(horizons.backlog));
+    for at in 0..budget {
+        if at.is_multiple_of(GROUP) {
+            load(list(&mut context.garbage), GROUP.min(budget - at));
+        }
+        let Some(object) = list(&mut context.garbage).pop_ripe(horizons.ripe) else { return true };
         free(context, object);
     }
-    left > 0
+    false
+}
+
+/// Starts to load what these deleted records and their keys lead to in trees of their stores.
+fn prefetch_unhooks<'t>(
+    shared: &'t SiloShared,
+    guard: &Guard<'_>,
+    unhooks: impl Iterator<Item = &'t Unhook>,
+    trees: impl Fn(&Store) -> [Option<&Masstree>; 2],
+) {
+    let mut group = [None; GROUP];
+    for (place, unhook) in group.iter_mut().zip(unhooks) {
+        unhook.record.prefetch_header();
+        *place = Some(unhook);
+    }
+    if group[1].is_none() {
+        // One alone waits for memory here as it would later.
+        return;
+    }
+    let mut descents = [None; 2 * GROUP];
+    let mut len = 0;
+    for unhook in group.into_iter().flatten() {
+        // Behind the pin: a store that is registered by now stays as long as it lasts.
+        let Registered::Store(store) = shared.stores.get(unhook.record.store()) else { continue };
+        for tree in trees(store).into_iter().flatten() {
+            descents[len] = Some((tree, unhook.key.as_slice()));
+            len += 1;
+        }
+    }
+    prefetch_trees(guard, &descents, len);
+}
+
+fn deleted_tree(store: &Store) -> [Option<&Masstree>; 2] {
+    [Some(store.deleted()), None]
+}
+
+fn both_trees(store: &Store) -> [Option<&Masstree>; 2] {
+    [Some(store.index()), Some(store.deleted())]
 }
 
 /// Returns how many objects a call frees of a kind that has this backlog.

@@ -64,6 +64,16 @@ pub(super) enum Retired {
     Replaced(RecordPtr),
 }
 
+impl Retired {
+    /// Starts to load what freeing it looks at.
+    pub(super) fn prefetch(&self) {
+        match self {
+            Retired::Kept(version) => version.record().prefetch_header(),
+            Retired::Replaced(record) => record.prefetch_header(),
+        }
+    }
+}
+
 /// A deleted record that is to leave the tree if it still carries `word`, or has left it.
 #[derive(Debug)]
 pub(super) struct Unhook {
