@@ -22,6 +22,7 @@ pub(crate) mod rebuild;
 mod rebuild_broken;
 pub(crate) mod refused_opening;
 pub(crate) mod system;
+mod system_rows;
 pub(crate) mod table_core;
 mod truncate;
 mod wait;
@@ -40,6 +41,7 @@ use crate::error::{Error, Name, NamedStore, Result};
 use crate::mutex::lock;
 use crate::queue::Queues;
 use crate::sequence::Sequences;
+use crate::transaction::Transaction;
 
 /// The first number of a store that does not belong to the system. Number `n` stands for two ids: `2n` of an
 /// index and `2n + 1` of a table, because stores of odd ids are logged and those of even ids are built anew
@@ -60,6 +62,9 @@ pub(crate) struct Catalog<E: Engine> {
     pub(crate) sequences: Sequences,
     changes: Mutex<Changes>,
 }
+
+/// What the transaction that changes the catalog's rows writes besides.
+pub(crate) type AlsoWrites<'a, E> = &'a dyn Fn(&mut Transaction<'_, E>) -> Result<()>;
 
 /// What changes of the catalog alone need.
 pub(crate) struct Changes {

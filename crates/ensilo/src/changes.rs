@@ -45,7 +45,6 @@ use crate::Silo;
 use crate::catalog::table_core::TableCore;
 use crate::durable::Durable;
 use crate::generic::Database;
-use crate::sequence::SEQUENCES;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -293,8 +292,9 @@ impl<E: Engine> Changes<E> {
             let place = self.reader.place();
             let read = self.reader.next(durable_epoch);
             let Some(read) = read.map_err(|error| error_of(&self.shared, error))? else { return Ok(None) };
-            let sequences = self.shared.catalog.any_table(SEQUENCES).map(|table| table.store.id().0);
-            let is_of_program = |table: u32| !DEFINITION_TABLES.contains(&table) && sequences != Some(table);
+            let of_system = self.shared.catalog.ids_of_system_rows();
+            let is_of_program =
+                |table: u32| !DEFINITION_TABLES.contains(&table) && !of_system.contains(&Some(table));
             let has_rows = read.changes.iter().any(|change| is_of_program(change.table));
             let batch = self.batch_of(read).inspect_err(|_| self.reader_begins = Some(place))?;
             // The end of an epoch is given even if the rest of it was of tables that are gone.

@@ -418,7 +418,7 @@ impl<E: Engine> Database<E> {
         self.shared.table_core(name)
     }
 
-    fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.shared.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 }

@@ -19,8 +19,8 @@ use crate::changes::MissedChanges;
 pub use abort::{Abort, AbortReason};
 pub(crate) use abort::{Conflict, MemoryShortage};
 pub use details::{
-    BrokenIndex, DuplicateKey, MissingRow, Name, SchemaMismatch, SumOutOfRange, TooLong, UnknownValue,
-    UserError, WrongType,
+    BrokenIndex, DuplicateKey, MigrationFailed, MissingRow, Name, SchemaMismatch, SumOutOfRange, TooLong,
+    UnknownValue, UserError, WrongType,
 };
 pub(crate) use key_shape::{KeyShape, NamedStore};
 
@@ -114,6 +114,12 @@ pub enum Error {
     /// index that the table does not have, [`Database::create_index`](crate::Database::create_index). For other columns,
     /// [`Database::table_with_changes`](crate::Database::table_with_changes) changes the table.
     SchemaMismatch(SchemaMismatch),
+    /// The steps of the program's [`Migrations`](crate::generic::Migrations) are not those of the database, or cannot be a list of steps; nothing has
+    /// changed. Remedy: the text says what differs, and what to do.
+    InvalidMigrations(Name),
+    /// A step of [`Database::migrate`](crate::generic::Database::migrate) has failed. The steps before it are applied. Remedy: that of the error inside, then
+    /// migrate again, which begins with this step.
+    MigrationFailed(MigrationFailed),
     /// A dynamic value does not fit its column. Remedy: pass the type that the schema names.
     WrongType(WrongType),
     /// A row has a value in a column that the column's type in the program does not have, such as a number that no variant of an
@@ -154,6 +160,7 @@ pub enum Error {
     ///   another session.
     /// - A change of tables or indexes, or [`Database::on_change`](crate::Database::on_change), by the thread that ran the last statement of
     ///   an open transaction of a session: end that transaction, or make the call on a thread that serves no sessions.
+    /// - A migration in a closure of a step of one.
     /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to
     ///   the disk: pass it on to another thread, or ask for
     ///   [`Durability::Visible`](crate::Durability::Visible).
@@ -260,6 +267,7 @@ impl Error {
     pub fn user_error<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self {
             Error::User(user) => user.get().downcast_ref(),
+            Error::MigrationFailed(failed) => failed.error().user_error(),
             _ => None,
         }
     }
@@ -269,6 +277,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Aborted(abort) => abort.is_retryable(),
+            Error::MigrationFailed(failed) => failed.error().is_retryable(),
             Error::QueueFull | Error::IndexNotReady(_) => true,
             _ => false,
         }
@@ -344,6 +353,10 @@ impl fmt::Display for Error {
             Error::IndexBroken(broken) => broken.fmt(f),
             Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
             Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
+            Error::InvalidMigrations(text) => {
+                write!(f, "migrations that are not those of the database: {text}")
+            }
+            Error::MigrationFailed(failed) => failed.fmt(f),
             Error::WrongType(wrong) => wrong.fmt(f),
             Error::UnknownValue(unknown) => unknown.fmt(f),
             Error::KeyTooLong(length) => write!(f, "key too long: {length}"),
@@ -392,6 +405,7 @@ impl std::error::Error for Error {
         match self {
             // The text has that of all others.
             Error::User(user) => user.get().source(),
+            Error::MigrationFailed(failed) => failed.error().source(),
             _ => None,
         }
     }

@@ -26,6 +26,7 @@ pub use crate::database::Database;
 pub use crate::dynamic::{DynamicScan, DynamicTable};
 pub use crate::expiry::Expiry;
 pub use crate::job_request::JobRequest;
+pub use crate::migrations::Migrations;
 pub use crate::prefetch::Prefetch;
 pub use crate::request::Request;
 pub use crate::sequence::Sequence;

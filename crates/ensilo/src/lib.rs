@@ -75,6 +75,7 @@
 //! - [`Scan::take_first`](generic::Scan::take_first), [`Arrivals`]: tables as queues, with many consumers
 //!   that do not conflict with each other, and that wait for rows instead of asking again and again.
 //! - [`Sequence`]: numbers in order, each given once.
+//! - [`Database::migrate`], [`Migrations`]: steps from each version of a program to the next, and the version kept in the database.
 //! - [`Database::expire_rows`](generic::Database::expire_rows), [`Expiry`]: rows that are removed in the background once their time has passed.
 //! - [`Ticket`], [`JobHandle`]: answers that come before their transaction is stored.
 //! - [`Error`]: what can fail, what that leaves behind, and the remedy.
@@ -212,6 +213,7 @@ mod local;
 mod maintain;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod migrations;
 mod mutex;
 mod older_rows;
 mod options;
@@ -320,12 +322,13 @@ pub use ensilo_row::{
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};
 pub use error::{
-    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MissingRow, Name, Result, SchemaMismatch,
-    SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
+    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MigrationFailed, MissingRow, Name, Result,
+    SchemaMismatch, SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
 };
 pub use expiry::{ExpiryOptions, ExpiryStatistics, TimeUnit};
 pub use index_check::{EncodedEntry, IndexCheck};
 pub use loading::LoadStatistics;
+pub use migrations::{AppliedMigration, MigrationOutcome};
 pub use options::Options;
 pub use pool::{JobFuture, JobHandle, Priority};
 pub use queue::Arrivals;
@@ -335,8 +338,8 @@ pub use sequence::{SequenceNumber, SequenceNumbers, SequenceOptions};
 pub use session::control::CancelToken;
 pub use silo::{
     ChangeStream, Changes, ChangesRequest, Cursor, Database, DynamicScan, DynamicTable, Expiry, Found, Index,
-    IndexScan, JobRequest, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows, Scan,
-    Sequence, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
+    IndexScan, JobRequest, Migrations, Prefetch, PreparedTransaction, ReadTransaction, Reader, Request, Rows,
+    Scan, Sequence, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use slow_request::SlowRequest;
 pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};

@@ -28,6 +28,7 @@ use crate::expiry::Expiries;
 use crate::live_statistics::StatisticsServer;
 use crate::loading::Loading;
 use crate::local::{Local, ThreadWorker};
+use crate::migrations::MigrationTurns;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::pool::Pool;
@@ -66,6 +67,7 @@ pub(crate) struct DatabaseShared<E: Engine> {
     read_only: OnceLock<ReadOnly>,
     pub(crate) loading: Loading,
     pub(crate) expiries: Expiries,
+    pub(crate) migration_turns: MigrationTurns,
     pub(crate) held_snapshots: HeldSnapshots<E>,
     pub(crate) notifier: Notifier<E>,
     #[cfg(feature = "live-statistics")]
@@ -119,6 +121,7 @@ impl<E: Engine> DatabaseShared<E> {
             read_only: OnceLock::new(),
             loading: Loading::default(),
             expiries: Expiries::default(),
+            migration_turns: MigrationTurns::default(),
             held_snapshots: HeldSnapshots::new(),
             notifier: Notifier::new(),
             #[cfg(feature = "live-statistics")]

@@ -234,6 +234,11 @@ impl<'t, Tx: generic::WriteTransaction<'t, Silo>> WriteTransaction<'t> for Tx {}
 /// Methods: [`generic::Expiry`].
 pub type Expiry = generic::Expiry<Silo>;
 
+/// The steps from the first version of a program to the newest one, in order, for [`Database::migrate`].
+///
+/// Methods, an example, and which steps are applied to which database: [`generic::Migrations`].
+pub type Migrations = generic::Migrations<Silo>;
+
 /// Numbers of the type `N`, `u64` by default, that are given one after the other, and never again.
 ///
 /// [`Database::sequence`] makes one, or opens the one that is there. [`generic::Sequence`] says what a program may rely on.

@@ -1,6 +1,6 @@
 //! Events of the crate `tracing`: what an operator wants to find in a program's log.
 //!
-//! All have the target `ensilo`. Openings, closings, checkpoints and backups are at the level `INFO`, the phases of a
+//! All have the target `ensilo`. Openings, closings, checkpoints, backups and steps of migrations are at the level `INFO`, the phases of a
 //! recovery at `DEBUG`; what [`Options::on_event`](crate::Options::on_event) reports is at `WARN`, a failed log at `ERROR`, and its
 //! end at `INFO`. Of transactions, those alone make one that [`Options::on_slow_request`](crate::Options::on_slow_request) asks for, at `WARN`. A subscriber runs as the program's hooks do: without any lock, and its
 //! panics end nothing.
@@ -13,6 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::durable::{Backup, Checkpoint, Event, RecoveryStatistics};
 use crate::error::Conflict;
+use crate::migrations::AppliedMigration;
 use crate::slow_request::SlowRequest;
 
 /// Something has happened outside of requests.
@@ -85,6 +86,20 @@ pub(crate) fn backup_made(target: &Path, made: &Backup) {
             bytes = made.bytes,
             elapsed_seconds = made.duration.as_secs_f64(),
             "backup made"
+        );
+    });
+}
+
+/// A step of a migration was applied.
+pub(crate) fn migration_applied(applied: &AppliedMigration, elapsed: Duration) {
+    call_foreign(|| {
+        info!(
+            target: "ensilo",
+            number = applied.number,
+            name = applied.name,
+            outcome = ?applied.outcome,
+            elapsed_seconds = elapsed.as_secs_f64(),
+            "migration applied"
         );
     });
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::durable::{Backup, Checkpoint, Event, RecoveryStatistics};
+use crate::migrations::AppliedMigration;
 use crate::slow_request::SlowRequest;
 
 pub(crate) const fn event(_: &Event) {}
@@ -12,4 +13,5 @@ pub(crate) const fn recovery_phase(_: &'static str, _: Duration) {}
 pub(crate) const fn opened(_: &Path, _: &RecoveryStatistics, _is_read_only: bool) {}
 pub(crate) const fn checkpoint_made(_: &Checkpoint) {}
 pub(crate) const fn backup_made(_: &Path, _: &Backup) {}
+pub(crate) const fn migration_applied(_: &AppliedMigration, _: Duration) {}
 pub(crate) const fn closed(_: &crate::Result<()>) {}

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use ensilo_engine::{Direction, Engine, Failpoint, TransactionOf, Write};
 use ensilo_row::{IndexSchema, KeyBuf, ROW_LEN_MAX};
 
+use super::AlsoWrites;
 use super::index_core::{IndexCore, check_key_len};
 use super::table_core::TableCore;
 use crate::durability::Durability;
@@ -47,7 +48,12 @@ const BATCH_LEN_MAX: usize = 128;
 
 impl<E: Engine> DatabaseShared<E> {
     /// Creates an index on a table that exists.
-    pub(crate) fn create_index(&self, table: &Arc<TableCore<E::Store>>, schema: IndexSchema) -> Result<()> {
+    pub(crate) fn create_index(
+        &self,
+        table: &Arc<TableCore<E::Store>>,
+        schema: IndexSchema,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<()> {
         self.check_may_change()?;
         self.load_whole(table)?;
         let index = self.announce_index(table, schema)?;
@@ -63,7 +69,7 @@ impl<E: Engine> DatabaseShared<E> {
             })
             .and_then(|()| {
                 E::reached(Failpoint::IndexFilled);
-                self.finish_index(table, &index)
+                self.finish_index(table, &index, also)
             });
         if built.is_err() {
             self.abandon_index(table, &index);

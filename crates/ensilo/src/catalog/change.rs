@@ -8,7 +8,7 @@ use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
-use super::{Changes, SYSTEM_PREFIX, StoreKind, is_of_system};
+use super::{AlsoWrites, Changes, SYSTEM_PREFIX, StoreKind, is_of_system};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Outcome;
@@ -21,18 +21,26 @@ pub(super) type Indexes<E> = Vec<Arc<IndexCore<<E as Engine>::Store>>>;
 
 impl<E: Engine> DatabaseShared<E> {
     /// Creates a table with the indexes that its schema names.
-    pub(crate) fn create_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
+    pub(crate) fn create_table(
+        &self,
+        schema: Schema,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         if is_of_system(schema.name()) {
             return Err(Error::InvalidSchema(Name::new(format!(
                 "names with {SYSTEM_PREFIX} belong to the system"
             ))));
         }
-        self.create_any_table(schema)
+        self.create_any_table(schema, also)
     }
 
     /// Creates a table, also one of the system.
-    pub(crate) fn create_any_table(&self, schema: Schema) -> Result<Arc<TableCore<E::Store>>> {
+    pub(crate) fn create_any_table(
+        &self,
+        schema: Schema,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         let mut changes = self.catalog.change();
         if self.catalog.any_table(schema.name()).is_some() {
@@ -42,7 +50,8 @@ impl<E: Engine> DatabaseShared<E> {
         let created = self.create_stores(&mut changes, schema, &mut stores).and_then(|(table, indexes)| {
             self.change_rows(|tx| {
                 self.catalog.system.insert_table(tx, &table, &indexes)?;
-                self.note_given(tx, &table, false)
+                self.note_given(tx, &table, false)?;
+                also(tx)
             })?;
             Ok((table, indexes))
         });
@@ -94,7 +103,7 @@ impl<E: Engine> DatabaseShared<E> {
     }
 
     /// Drops a table and its indexes.
-    pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+    pub(crate) fn drop_table(&self, name: &str, also: AlsoWrites<'_, E>) -> Result<()> {
         self.check_may_change()?;
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
@@ -102,7 +111,8 @@ impl<E: Engine> DatabaseShared<E> {
             self.catalog.system.delete_table(tx, &table)?;
             self.delete_numbers_of_table(tx, table.store.id().0)?;
             // As a rule it is noted since the table was made: a drop takes no memory.
-            self.note_given(tx, &table, false)
+            self.note_given(tx, &table, false)?;
+            also(tx)
         })?;
         E::reached(Failpoint::TableRowsDeleted);
         self.catalog.note_dropped(&table);
@@ -132,7 +142,7 @@ impl<E: Engine> DatabaseShared<E> {
     }
 
     /// Drops an index.
-    pub(crate) fn drop_index(&self, table: &str, name: &str) -> Result<()> {
+    pub(crate) fn drop_index(&self, table: &str, name: &str, also: AlsoWrites<'_, E>) -> Result<()> {
         self.check_may_change()?;
         self.load_whole(&*self.catalog.table(table)?)?;
         let _changes = self.catalog.change();
@@ -141,7 +151,10 @@ impl<E: Engine> DatabaseShared<E> {
         if index.state() == IndexState::Building {
             return Err(Error::IndexNotReady(Name::new(name)));
         }
-        self.change_rows(|tx| self.catalog.system.delete_index(tx, &table, &index))?;
+        self.change_rows(|tx| {
+            self.catalog.system.delete_index(tx, &table, &index)?;
+            also(tx)
+        })?;
         self.take_index_out(&table, &index);
         Ok(())
     }
@@ -179,10 +192,14 @@ impl<E: Engine> DatabaseShared<E> {
         &self,
         table: &Arc<TableCore<E::Store>>,
         index: &Arc<IndexCore<E::Store>>,
+        also: AlsoWrites<'_, E>,
     ) -> Result<()> {
         let _changes = self.catalog.change();
         table.check_exists()?;
-        self.change_rows(|tx| self.catalog.system.insert_index(tx, table, index))?;
+        self.change_rows(|tx| {
+            self.catalog.system.insert_index(tx, table, index)?;
+            also(tx)
+        })?;
         self.let_index_be_read(index);
         Ok(())
     }

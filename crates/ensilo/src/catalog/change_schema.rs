@@ -22,6 +22,7 @@ use ensilo_engine::{Engine, Failpoint, Store};
 use ensilo_epoch::Epoch;
 use ensilo_row::{Schema, SchemaChange};
 
+use super::AlsoWrites;
 use super::change::Indexes;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
@@ -37,19 +38,37 @@ pub(super) const REFUSAL_MAX: Duration = Duration::from_secs(1);
 /// What all schemas of a table take in its row of the catalog, at most.
 const SCHEMAS_BYTES_MAX: usize = 1 << 20;
 
+/// Says what is to be changed of a schema, if anything.
+type ChangeOf<'c> = &'c dyn Fn(&Schema) -> Result<Option<SchemaChange>>;
+
 impl<E: Engine> DatabaseShared<E> {
+    /// Makes a change of the columns of a table. Returns whether it has changed anything, and so has made the transaction that writes `also`.
+    pub(crate) fn change_table(
+        &self,
+        name: &str,
+        change: &SchemaChange,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<bool> {
+        let change_of = |stored: &Schema| {
+            let is_changed = stored.is_changed_by(change).map_err(Error::from_schema)?;
+            Ok(is_changed.then(|| change.clone()))
+        };
+        self.change_schema(name, &change_of, also)
+    }
+
     /// Changes the columns of a table. `change_of` says, of the schema that the table has, what is to be changed, if anything; it is
-    /// asked again where the table has changed meanwhile.
+    /// asked again where the table has changed meanwhile. Returns whether there was anything to change.
     pub(crate) fn change_schema(
         &self,
         name: &str,
-        change_of: &dyn Fn(&Schema) -> Result<Option<SchemaChange>>,
-    ) -> Result<()> {
+        change_of: ChangeOf<'_>,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<bool> {
         self.check_may_change()?;
         loop {
             let table = self.catalog.table(name)?;
             let schema = table.current_schema();
-            let Some(change) = change_of(&schema)? else { return Ok(()) };
+            let Some(change) = change_of(&schema)? else { return Ok(false) };
             if !E::ROWS_HAVE_EPOCHS {
                 let text = "over this engine the columns of a table stay as they are";
                 return Err(Error::InvalidSchema(Name::new(text)));
@@ -57,41 +76,46 @@ impl<E: Engine> DatabaseShared<E> {
             check_change(&table, &schema, &change)?;
             self.load_whole(&table)?;
             wait::for_older_transactions(&*self.engine, || self.is_closed())?;
-            if self.try_change(name, change_of)? {
-                return Ok(());
+            if let Some(is_changed) = self.try_change(name, change_of, also)? {
+                return Ok(is_changed);
             }
         }
     }
 
-    /// Changes the columns of a table whose rows are in memory. Returns `false` where a transaction takes long to end.
+    /// Changes the columns of a table whose rows are in memory. Returns whether there was anything to change, or `None` where a transaction takes
+    /// long to end.
     fn try_change(
         &self,
         name: &str,
-        change_of: &dyn Fn(&Schema) -> Result<Option<SchemaChange>>,
-    ) -> Result<bool> {
+        change_of: ChangeOf<'_>,
+        also: AlsoWrites<'_, E>,
+    ) -> Result<Option<bool>> {
         let _changes = self.catalog.change();
         let table = self.catalog.table(name)?;
         let schema = table.current_schema();
-        let Some(change) = change_of(&schema)? else { return Ok(true) };
+        let Some(change) = change_of(&schema)? else { return Ok(Some(false)) };
         check_change(&table, &schema, &change)?;
         let indexes = table.indexes.snapshot();
         if let Some(index) = indexes.iter().find(|index| index.state() == IndexState::Building) {
             return Err(Error::IndexNotReady(Name::new(&*index.name)));
         }
         let refusal = Refusal::new(self.id(), &table, &indexes);
-        let Some(since) = self.wait_until_unused()? else { return Ok(false) };
+        let Some(since) = self.wait_until_unused()? else { return Ok(None) };
         let (schema, history) =
             table.history().changed(&schema, &change, since.get()).map_err(Error::from_schema)?;
         let changed = Arc::new(table.changed(self.id(), schema, history));
         let indexes = self.changed_indexes(&changed, &indexes)?;
-        let outcome = self.commit_rows(|tx| self.catalog.system.replace_table(tx, &changed, &indexes));
+        let outcome = self.commit_rows(|tx| {
+            self.catalog.system.replace_table(tx, &changed, &indexes)?;
+            also(tx)
+        });
         if outcome.is_ok() {
             // It is changed, also if the log fails before that is stored.
             refusal.last();
             changed.indexes.publish(indexes, self.engine.epochs());
             self.catalog.write().insert(Arc::clone(&changed.name), changed);
         }
-        self.answer(outcome, Durability::Stored).map(|()| true)
+        self.answer(outcome, Durability::Stored).map(|()| Some(true))
     }
 
     /// Waits until all transactions show a point in time at which nobody has used a refused table any more, and come after all that have used it.

@@ -65,7 +65,7 @@ impl<E: Engine> Database<E> {
     ) -> Result<()> {
         let core = self.table_core(table)?;
         let index = IndexSchema::new(&core.schema, name, columns, unique).map_err(Error::from_schema)?;
-        self.shared.create_index(&core, index)
+        self.shared.create_index(&core, index, &|_| Ok(()))
     }
 
     /// Drops an index. Its memory is freed when the transactions under way have ended.
@@ -82,7 +82,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::UnknownTable`], [`Error::UnknownIndex`]; [`Error::IndexNotReady`] while it is built;
     /// [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as [`Database::transact`].
     pub fn drop_index(&self, table: &str, name: &str) -> Result<()> {
-        self.shared.drop_index(table, name)
+        self.shared.drop_index(table, name, &|_| Ok(()))
     }
 
     /// Rebuilds the entries of a broken index ([`Error::IndexBroken`]) from the rows while others use the

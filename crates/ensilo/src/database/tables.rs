@@ -116,7 +116,11 @@ impl<E: Engine> Database<E> {
             Err(Error::SchemaMismatch(_)) => {}
             opened => return opened,
         }
-        self.shared.change_schema(wanted.name(), &|stored| change_to(stored, wanted, changes))?;
+        self.shared.change_schema(
+            wanted.name(),
+            &|stored| change_to(stored, wanted, changes),
+            &|_| Ok(()),
+        )?;
         for index in wanted.indexes() {
             self.create_index_once(wanted.name(), index)?;
         }
@@ -130,7 +134,7 @@ impl<E: Engine> Database<E> {
             match core.index(index.name()).map(|index| index.state()) {
                 Ok(IndexState::Building) => thread::sleep(Duration::from_millis(1)),
                 Ok(_) => return Ok(()),
-                Err(_) => match self.shared.create_index(&core, index.clone()) {
+                Err(_) => match self.shared.create_index(&core, index.clone(), &|_| Ok(())) {
                     Err(Error::IndexExists(_) | Error::TableChanged(_)) => {}
                     created => return created,
                 },
@@ -146,10 +150,7 @@ impl<E: Engine> Database<E> {
     /// [`Database::create_table`]; [`Error::OutOfMemory`], [`Error::ReadOnly`], [`Error::LoadFailed`], [`Error::Closed`]. Nothing has changed
     /// then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn change_table(&self, name: &str, change: &SchemaChange) -> Result<()> {
-        self.shared.change_schema(name, &|stored| {
-            let is_changed = stored.is_changed_by(change).map_err(Error::from_schema)?;
-            Ok(is_changed.then(|| change.clone()))
-        })
+        self.shared.change_table(name, change, &|_| Ok(())).map(drop)
     }
 
     fn open_or_create(&self, schema: &Schema) -> Result<Arc<TableCore<E::Store>>> {
@@ -161,7 +162,7 @@ impl<E: Engine> Database<E> {
                     return check_schema(&core, schema).map(|()| core);
                 }
             }
-            match self.shared.create_table(schema.clone()) {
+            match self.shared.create_table(schema.clone(), &|_| Ok(())) {
                 // Another thread was faster.
                 Err(Error::TableExists(_)) => {}
                 created => return created,
@@ -177,7 +178,7 @@ impl<E: Engine> Database<E> {
     /// use an open transaction of a session; [`Error::OutOfMemory`], [`Error::Closed`]. Nothing has changed
     /// then. [`Error::LogFailed`] as [`Database::transact`].
     pub fn create_table<T: Row>(&self) -> Result<Table<T, E>> {
-        self.shared.create_table(T::schema().clone()).and_then(|core| self.table_of(core))
+        self.shared.create_table(T::schema().clone(), &|_| Ok(())).and_then(|core| self.table_of(core))
     }
 
     /// Like [`Database::create_table`], with another name than the row type's: for several tables of one
@@ -187,7 +188,7 @@ impl<E: Engine> Database<E> {
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when the name cannot be a table's.
     pub fn create_table_named<T: Row>(&self, name: &str) -> Result<Table<T, E>> {
         let schema = T::schema().renamed(name).map_err(Error::from_schema)?;
-        self.shared.create_table(schema).and_then(|core| self.table_of(core))
+        self.shared.create_table(schema, &|_| Ok(())).and_then(|core| self.table_of(core))
     }
 
     /// Creates a table with a schema that was made at run time.
@@ -195,7 +196,7 @@ impl<E: Engine> Database<E> {
     /// # Errors
     /// As [`Database::create_table`]; [`Error::InvalidSchema`] when its name is the system's.
     pub fn create_dynamic_table(&self, schema: Schema) -> Result<DynamicTable<E>> {
-        self.shared.create_table(schema).map(DynamicTable::new)
+        self.shared.create_table(schema, &|_| Ok(())).map(DynamicTable::new)
     }
 
     /// Returns a handle to the existing table that the row type `T` describes.
@@ -307,7 +308,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::UnknownTable`], [`Error::NestedRequest`], [`Error::Closed`]; [`Error::LogFailed`] as
     /// [`Database::transact`].
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        self.shared.drop_table(name)
+        self.shared.drop_table(name, &|_| Ok(()))
     }
 
     /// Takes all rows out of a table and its indexes at once, however many there are: the table is empty from then on, with the same columns and

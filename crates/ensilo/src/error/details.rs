@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::Error;
 use super::key_shape::{KeyShape, ShapedKey};
 
 /// A name or a text in an error, one pointer wide.
@@ -64,6 +65,52 @@ impl SchemaMismatch {
 impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the row type does not fit table {}: {}", self.table(), self.differences().join("; "))
+    }
+}
+
+/// Which step of a migration has failed, and with which error.
+#[derive(Clone, Debug)]
+pub struct MigrationFailed(Box<FailedStep>);
+
+#[derive(Clone, Debug)]
+struct FailedStep {
+    number: u32,
+    name: Box<str>,
+    error: Error,
+}
+
+impl MigrationFailed {
+    #[cold]
+    pub(crate) fn new(number: u32, name: &str, error: Error) -> Self {
+        MigrationFailed(Box::new(FailedStep { number, name: name.into(), error }))
+    }
+
+    /// Returns the step's place, from 1 on; 0 of the set-up of a new database.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.0.number
+    }
+
+    /// Returns the step's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the error that it has failed with.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.0.error
+    }
+}
+
+impl fmt::Display for MigrationFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FailedStep { number, name, error } = &*self.0;
+        match number {
+            0 => write!(f, "{name} has failed: {error}"),
+            _ => write!(f, "step {number} of the migrations, \"{name}\", has failed: {error}"),
+        }
     }
 }
 

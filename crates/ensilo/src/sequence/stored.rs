@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
-use ensilo_row::Row as _;
 
 use super::definition::Definition;
 use super::rows::{Reserved, SequenceRow};
 use super::sequence_core::{SequenceCore, SequenceKey};
-use super::sequences::{KnownSequences, SEQUENCES};
+use super::sequences::KnownSequences;
 use super::state::Given;
 use crate::attempt::{self, RetryPolicy};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::local::ThreadWorker;
-use crate::outcome::{Outcome, Visible};
+use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -71,7 +70,7 @@ impl<E: Engine> DatabaseShared<E> {
         reserved: Option<i128>,
     ) -> Result<Arc<SequenceCore>> {
         self.check_may_change()?;
-        let rows = self.make_sequence_rows()?;
+        let rows = self.make_rows_of_system::<SequenceRow>()?;
         let mut known = self.catalog.sequences.lock();
         let row = SequenceRow::new(key, definition, reserved);
         let made = self.commit_apart(|tx| rows.insert_or_get(tx, &row));
@@ -217,37 +216,9 @@ impl<E: Engine> DatabaseShared<E> {
         }
     }
 
-    /// Runs a transaction beside the one that the calling thread may have open.
-    pub(super) fn commit_apart<R>(
-        &self,
-        body: impl FnMut(&mut Transaction<'_, E>) -> Result<R>,
-    ) -> Outcome<R> {
-        attempt::run_on(self, &mut *self.lend()?, RetryPolicy::internal(self.retries), &mut |_| (), body)
-    }
-
     /// Returns the table of the sequences' rows, if there is one.
     pub(super) fn sequence_rows(&self) -> Result<Option<Table<SequenceRow, E>>> {
-        let Some(core) = self.catalog.any_table(SEQUENCES) else { return Ok(None) };
-        let is_as_expected = core.schema.columns() == SequenceRow::schema().columns()
-            && core.schema.primary_key() == SequenceRow::schema().primary_key();
-        if is_as_expected {
-            Ok(Some(Table::new(core)))
-        } else {
-            Err(Error::DamagedCatalog(Name::new(SEQUENCES)))
-        }
-    }
-
-    pub(super) fn make_sequence_rows(&self) -> Result<Table<SequenceRow, E>> {
-        loop {
-            if let Some(rows) = self.sequence_rows()? {
-                return Ok(rows);
-            }
-            match self.create_any_table(SequenceRow::schema().clone()) {
-                // Another thread was faster.
-                Err(Error::TableExists(_)) => {}
-                created => drop(created?),
-            }
-        }
+        self.rows_of_system()
     }
 }
 

@@ -8,7 +8,7 @@ use ensilo_epoch::Epoch;
 use ensilo_row::{ColumnType, Schema, Value};
 
 use super::options::SequenceOptions;
-use super::rows::ALL_NUMBERS;
+use super::rows::{ALL_NUMBERS, SequenceRow};
 use super::sequence_core::{SequenceCore, SequenceKey};
 use super::state::Given;
 use crate::catalog::table_core::TableCore;
@@ -101,7 +101,7 @@ impl<E: Engine> DatabaseShared<E> {
         };
         let definition = SequenceOptions::new().define(numbers)?;
         self.check_may_change()?;
-        self.make_sequence_rows()?;
+        self.make_rows_of_system::<SequenceRow>()?;
         let largest = self.largest_number(table, place)?.filter(|largest| *largest >= definition.min);
         // The table is not dropped meanwhile, nor does another program have it give other numbers.
         let _changes = self.catalog.change();

@@ -1,0 +1,36 @@
+//! What a program is told of a step that was applied.
+
+use ensilo_row::Timestamp;
+
+/// A step of [`Migrations`](crate::generic::Migrations) that was applied to the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AppliedMigration {
+    /// Its place, from 1 on: the version of the database since then.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// How it was applied.
+    pub outcome: MigrationOutcome,
+    /// When, by the clock of the machine on which it was.
+    pub applied_at: Timestamp,
+}
+
+impl AppliedMigration {
+    /// Returns a step that is applied now.
+    pub(super) fn now(number: u32, name: &str, outcome: MigrationOutcome) -> Self {
+        AppliedMigration { number, name: name.to_owned(), outcome, applied_at: Timestamp::now() }
+    }
+}
+
+/// How a step was applied.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MigrationOutcome {
+    /// It was carried out.
+    Applied,
+    /// There was nothing to do, because the table that it names was not there.
+    TableMissing,
+    /// There was nothing to do, because the database was new.
+    NewDatabase,
+}
