@@ -4,6 +4,7 @@ mod description;
 mod dump;
 mod input_file;
 mod load;
+mod migrations;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod row_format;

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ensilo::generic::Database;
+use ensilo::generic::{Database, Migrations};
 use ensilo::{Engine, ExpiryOptions, Row, TimeUnit};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -120,6 +120,25 @@ fn check<E: Engine>(noted: &Noted, name: &str) {
     db.close().unwrap();
     noted.take();
     check_expiry::<E>(noted);
+    check_migration::<E>(noted);
+}
+
+fn check_migration<E: Engine>(noted: &Noted) {
+    let db: Database<E> = ensilo::Database::options().in_memory_with().unwrap();
+    let migrations =
+        || Migrations::new().drop_table("no cities", "city").drop_table("no streets", "street");
+    db.create_table::<City>().unwrap();
+    db.migrate(&migrations()).unwrap();
+    let events = noted.take();
+    assert_has(
+        &events,
+        &["INFO", "migration applied", "number=1", "name=\"no cities\"", "outcome=Applied"],
+    );
+    assert_has(&events, &["INFO", "number=2", "outcome=TableMissing"]);
+    db.migrate(&migrations()).unwrap();
+    assert!(noted.take().is_empty());
+    db.close().unwrap();
+    noted.take();
 }
 
 fn check_expiry<E: Engine>(noted: &Noted) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use ensilo::{Order, Schema};
 use serde::{Deserialize, Serialize};
 
+use super::migrations::MigrationDescription;
 use super::row_format::RowFormat;
 use super::sequences::{KeyNumbersDescription, SequenceDescription};
 use super::value_text::{column_type_of, shown};
@@ -13,8 +14,11 @@ use super::value_text::{column_type_of, shown};
 /// The name of the file that describes a dump.
 pub(super) const SCHEMA_FILE: &str = "schema.json";
 
-/// The version of that file where it has what [`PLAIN_VERSION`] has not: sequences, numbers of tables, row ids, places of nulls. Later ones are refused.
-const VERSION: u32 = 2;
+/// The version of that file where it has steps of migrations. Later ones are refused.
+const VERSION: u32 = 3;
+
+/// The version of a description without these that has what [`PLAIN_VERSION`] has not: sequences, numbers of tables, row ids, places of nulls.
+const WITHOUT_MIGRATIONS: u32 = 2;
 
 /// The version of a description without these, which earlier programs read as well.
 const PLAIN_VERSION: u32 = 1;
@@ -30,6 +34,9 @@ pub(super) struct DumpDescription {
     /// Those of programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) sequences: Vec<SequenceDescription>,
+    /// The steps that were applied, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) migrations: Vec<MigrationDescription>,
     /// Where a table has row ids: one that no row had a larger one than, not even one that was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) largest_row_id: Option<u64>,
@@ -110,13 +117,18 @@ impl DumpDescription {
         format: RowFormat,
         tables: Vec<DumpedTable>,
         sequences: Vec<SequenceDescription>,
+        migrations: Vec<MigrationDescription>,
         largest_row_id: Option<u64>,
     ) -> Self {
         let is_plain = sequences.is_empty()
             && largest_row_id.is_none()
             && tables.iter().all(|table| table.keys.is_none() && table.schema.is_plain());
-        let version = if is_plain { PLAIN_VERSION } else { VERSION };
-        DumpDescription { version, format, tables, sequences, largest_row_id }
+        let version = match is_plain {
+            _ if !migrations.is_empty() => VERSION,
+            true => PLAIN_VERSION,
+            false => WITHOUT_MIGRATIONS,
+        };
+        DumpDescription { version, format, tables, sequences, migrations, largest_row_id }
     }
 
     /// Returns the text of the file.

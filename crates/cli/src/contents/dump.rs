@@ -11,6 +11,7 @@ use ensilo::{Database, DynamicTable, Schema};
 use ensilo_bench::driver::{Progress, View};
 
 use super::description::{DumpDescription, DumpedTable, SCHEMA_FILE, TableDescription};
+use super::migrations::MigrationDescription;
 use super::row_format::{RowFormat, file_columns};
 use super::row_writer::{RowWriter, WriteError};
 use super::sequences;
@@ -35,8 +36,8 @@ Values: integers in decimal; floats as the shortest number that is read as the s
 hexadecimal digits. In CSV null is `\\N`, and a value that begins with a backslash has another one in front. In JSON lines null
 is `null`, integers, finite floats and truth values are JSON's own, and all else is a string; integers beyond 2^53 are written
 with all their digits, which some programs round. Row ids, where a table has them in the place of a primary key, stand in a
-column `rowid`. A directory has the sequences as well, unless tables are named, so that numbers go on where they were. The format is
-described in docs/dump.md.
+column `rowid`. A directory has the sequences as well, unless tables are named, so that numbers go on where they were, and the
+steps of migrations that were applied. The format is described in docs/dump.md.
 
 A program that is built with the feature `parquet` writes Parquet as well.
 
@@ -132,7 +133,7 @@ impl Dump<'_> {
         }
     }
 
-    /// Writes tables into a new directory, and the sequences of programs if these are all tables. What describes them comes last: without it the
+    /// Writes tables into a new directory, and the sequences of programs and the steps of migrations if these are all tables. What describes them comes last: without it the
     /// directory holds no dump.
     fn write_into(
         &self,
@@ -142,6 +143,7 @@ impl Dump<'_> {
         view: &mut View,
     ) -> Result<(), String> {
         let sequences = self.database.carried_sequences().map_err(|error| error.to_string())?;
+        let migrations = self.database.applied_migrations().map_err(|error| error.to_string())?;
         make_empty(target)?;
         let mut dumped = Vec::new();
         for (number, table) in tables.iter().enumerate() {
@@ -159,8 +161,13 @@ impl Dump<'_> {
         let has_row_ids = tables.iter().any(|table| table.schema.key_parts().is_empty());
         // Ids behind these cannot be loaded.
         let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0);
-        let of_programs = if is_whole { sequences::of_programs(&sequences) } else { Vec::new() };
-        let description = DumpDescription::new(self.format, dumped, of_programs, largest_row_id).text();
+        let (of_programs, migrations) = if is_whole {
+            (sequences::of_programs(&sequences), MigrationDescription::of(&migrations))
+        } else {
+            Default::default()
+        };
+        let description =
+            DumpDescription::new(self.format, dumped, of_programs, migrations, largest_row_id).text();
         let path = target.join(SCHEMA_FILE);
         let mut file = new_file(&path)?;
         let written = file.write_all(description.as_bytes()).and_then(|()| file.sync_all());

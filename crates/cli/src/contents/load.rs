@@ -9,13 +9,14 @@ use std::process::ExitCode;
 use clap::Args;
 use ensilo::numbers::{CarriedSequence, SequenceOf};
 use ensilo::row::RowId;
-use ensilo::{Database, Options, Schema};
+use ensilo::{AppliedMigration, Database, Options, Schema};
 use ensilo_bench::driver::View;
 use ensilo_islands::stored_instance;
 
 use self::loader::{FileLoad, Loader};
 use super::description::{DumpDescription, DumpedTable, SCHEMA_FILE};
 use super::input_file::InputFile;
+use super::migrations::MigrationDescription;
 use super::row_format::RowFormat;
 use super::sequences::SequenceDescription;
 use super::value_text::shown;
@@ -37,7 +38,7 @@ is on disk.
 
 Row ids stay as the column `rowid` has them, and are new where it is missing. With --from and --create, keys that tables give and row ids go
 on behind all that had been given when the dump was made. A file that is loaded into an existing table goes on behind that table's rows.
-Sequences of programs are loaded with --from alone, before the tables.
+Sequences of programs, and the steps of migrations that were applied, are loaded with --from alone, before the tables.
 
 Examples:
   ensilo load bank account accounts.csv
@@ -107,6 +108,8 @@ struct Plan {
     tasks: Vec<Task>,
     /// The sequences of programs.
     sequences: Vec<CarriedSequence>,
+    /// The steps of migrations that were applied.
+    migrations: Vec<AppliedMigration>,
     /// Row ids go on behind it.
     largest_row_id: Option<RowId>,
 }
@@ -178,7 +181,8 @@ fn plan_of_dump(from: &Path) -> Result<Plan, String> {
     if let Some(name) = sequences.iter().filter_map(program_name).find(|name| !names.insert(*name)) {
         return Err(of_file(format!("sequence {} comes twice", shown(name))));
     }
-    Ok(Plan { tasks, sequences, largest_row_id: description.largest_row_id.map(RowId) })
+    let migrations = MigrationDescription::applied(&description.migrations).map_err(of_file)?;
+    Ok(Plan { tasks, sequences, migrations, largest_row_id: description.largest_row_id.map(RowId) })
 }
 
 /// Returns the schema of a table that is to be made, and the numbers that it gives as keys.
@@ -209,7 +213,7 @@ fn plan_of_file(arguments: &LoadArguments) -> Result<Plan, String> {
         }
         (task.schema, task.keys) = (Some(schema), keys);
     }
-    Ok(Plan { tasks: vec![task], sequences: Vec::new(), largest_row_id })
+    Ok(Plan { tasks: vec![task], sequences: Vec::new(), migrations: Vec::new(), largest_row_id })
 }
 
 /// Returns how the database is to be opened. One that is missing is made only where tables are.
@@ -235,6 +239,10 @@ fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) ->
     let tasks = &plan.tasks;
     let take = |sequence| database.take_sequence(sequence).map_err(|error| error.to_string());
     plan.sequences.iter().try_for_each(take)?;
+    let existing = database.applied_migrations().map_err(|error| error.to_string())?;
+    if existing.is_empty() && !plan.migrations.is_empty() {
+        database.take_migrations(&plan.migrations).map_err(|error| error.to_string())?;
+    }
     let (mut lines, mut all_rows) = (String::new(), 0);
     for (number, task) in tasks.iter().enumerate() {
         let rows = load_file(database, task, how, view).map_err(|error| match number {
@@ -263,7 +271,23 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
         return Err(format!("a table named {} exists: drop it, or {remedy}", shown(&task.table)));
     }
     refuse_instance(database)?;
+    refuse_migrations(database, &plan.migrations)?;
     refuse_sequences(database, &plan.sequences)
+}
+
+/// Refuses a database to which other steps of migrations were applied: the tables would be of another version.
+fn refuse_migrations(database: &Database, migrations: &[AppliedMigration]) -> Result<(), String> {
+    let existing = database.applied_migrations().map_err(|error| error.to_string())?;
+    let names = |steps: &[AppliedMigration]| steps.iter().map(|step| step.name.clone()).collect::<Vec<_>>();
+    if existing.is_empty() || migrations.is_empty() || names(&existing) == names(migrations) {
+        return Ok(());
+    }
+    let versions = (existing.len(), migrations.len());
+    Err(format!(
+        "the database is at version {} of its program's migrations, and the dump at version {}, or of other steps: load into a new \
+         database, or single files with --create",
+        versions.0, versions.1
+    ))
 }
 
 /// Refuses a database that has one of the sequences.

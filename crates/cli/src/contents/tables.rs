@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::ShownAs;
 use super::description::{NullsDescription, OrderDescription, PartDescription, TableDescription};
+use super::migrations::MigrationDescription;
 use super::row_format::{FileColumn, RowFormat, file_columns};
 use super::row_writer::RowWriter;
 use super::sequences::{self, KeyNumbersDescription, SequenceDescription};
@@ -21,13 +22,13 @@ use crate::output::{Output, failed};
 /// Arguments of `ensilo tables`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows, and the sequences; with TABLE that table
-and its first rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory. It
+Without TABLE it lists the tables with their columns, keys, indexes and numbers of rows, the sequences, and the steps of
+migrations that were applied; with TABLE that table and its first rows, in the order of the primary key. The database is opened for reading only, so all of its rows have to fit into memory. It
 may be open elsewhere, on the same machine: then all that was stored before is shown, and perhaps a little more that has only
 been logged so far. A line on standard error says as of which epoch.
 
 Values are shown as `ensilo dump` writes them, text in quotes. Row ids, where a table has them in the place of a primary key,
-stand in a column `rowid`. With --format json tables and sequences are described as in the file schema.json of a dump.
+stand in a column `rowid`. With --format json tables, sequences and steps are described as in the file schema.json of a dump.
 
 Examples:
   ensilo tables bank
@@ -93,14 +94,19 @@ fn shown(arguments: &TablesArguments) -> Result<String, String> {
     let text = match &arguments.table {
         None => {
             let (tables, sequences) = all(&database).map_err(|error| error.to_string())?;
+            let migrations = database.applied_migrations().map_err(|error| error.to_string())?;
+            let migrations = MigrationDescription::of(&migrations);
             match arguments.format {
                 ShownAs::Text => {
                     let tables = tables.iter().map(text_of);
                     let sequences = sequences.iter().map(ToString::to_string).collect::<String>();
-                    let parts = tables.chain(Some(sequences).filter(|text| !text.is_empty()));
+                    let others = [sequences, MigrationDescription::list(&migrations)].into_iter();
+                    let parts = tables.chain(others.filter(|text| !text.is_empty()));
                     parts.collect::<Vec<_>>().join("\n")
                 }
-                ShownAs::Json => json(&serde_json::json!({ "tables": tables, "sequences": sequences })),
+                ShownAs::Json => json(
+                    &serde_json::json!({ "tables": tables, "sequences": sequences, "migrations": migrations }),
+                ),
             }
         }
         Some(name) => {

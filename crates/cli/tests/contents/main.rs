@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ensilo::generic::{Database, DynamicTable};
+use ensilo::generic::{Database, DynamicTable, Migrations};
 use ensilo::row::RowId;
-use ensilo::{ColumnType, Engine, Order, Schema, SequenceOptions, Timestamp, Value};
+use ensilo::{ColumnType, Engine, Order, Schema, SchemaChange, SequenceOptions, Timestamp, Value};
 use serde_json::Value as Json;
 
 #[path = "../common/mod.rs"]

@@ -1,5 +1,7 @@
 //! What a program is told of a step that was applied.
 
+use std::fmt;
+
 use ensilo_row::Timestamp;
 
 /// A step of [`Migrations`](crate::generic::Migrations) that was applied to the database.
@@ -19,7 +21,13 @@ pub struct AppliedMigration {
 impl AppliedMigration {
     /// Returns a step that is applied now.
     pub(super) fn now(number: u32, name: &str, outcome: MigrationOutcome) -> Self {
-        AppliedMigration { number, name: name.to_owned(), outcome, applied_at: Timestamp::now() }
+        Self::carried(number, name, outcome, Timestamp::now())
+    }
+
+    /// Returns a step that was applied to another database.
+    #[doc(hidden)]
+    pub fn carried(number: u32, name: &str, outcome: MigrationOutcome, applied_at: Timestamp) -> Self {
+        AppliedMigration { number, name: name.to_owned(), outcome, applied_at }
     }
 }
 
@@ -33,4 +41,28 @@ pub enum MigrationOutcome {
     TableMissing,
     /// There was nothing to do, because the database was new.
     NewDatabase,
+}
+
+impl MigrationOutcome {
+    const ALL: [Self; 3] = [Self::Applied, Self::TableMissing, Self::NewDatabase];
+
+    /// Returns the outcome that is shown so.
+    #[doc(hidden)]
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.text() == text)
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            MigrationOutcome::Applied => "applied",
+            MigrationOutcome::TableMissing => "no such table",
+            MigrationOutcome::NewDatabase => "new database",
+        }
+    }
+}
+
+impl fmt::Display for MigrationOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
 }

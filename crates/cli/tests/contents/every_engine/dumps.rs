@@ -171,7 +171,7 @@ fn a_dump_that_is_not_whole_is_refused_or_named() {
     let (schema, rows) = (dumped.join("schema.json"), dumped.join("account.csv"));
     let description = fs::read_to_string(&schema).unwrap();
     for (text, why) in [
-        (description.replace("\"version\": 2", "\"version\": 3"), "has version 3"),
+        (description.replace("\"version\": 2", "\"version\": 4"), "has version 4"),
         (description.replace("\"account.csv\"", "\"../account.csv\""), "is no name of a file beside it"),
         (description.replace("decimal(2)", "money"), "has the unknown type \"money\""),
         (description.replace("\"unique\"", "\"distinct\""), "describes no dump"),
@@ -274,6 +274,50 @@ fn numbers_go_on_behind_all_that_were_given() {
     let said = expect_exit(1, &["load", "--from"], &[&dumped, &directory.join("other")]);
     assert!(said.contains("a sequence named \"untouched\" exists"), "{said}");
     assert!(open(&directory.join("other")).list_tables().unwrap().is_empty());
+}
+
+/// A database to which two steps were applied.
+pub(super) fn migrated(directory: &TestDirectory) -> PathBuf {
+    let path = directory.join("migrated");
+    let database = open(&path);
+    let schema = Schema::builder("city").column("id", ColumnType::U16).build().unwrap();
+    database.create_dynamic_table(schema).unwrap();
+    database.migrate(&migrations()).unwrap();
+    database.close().unwrap();
+    path
+}
+
+pub(super) fn migrations() -> Migrations<TestedEngine> {
+    let name = SchemaChange::new().add("name", ColumnType::Text, "nameless");
+    Migrations::new().change_table("names", "city", name).drop_table("gone", "nobody")
+}
+
+#[test]
+fn steps_that_were_applied_go_along() {
+    let directory = directory("migrations");
+    let from = migrated(&directory);
+    let (dumped, loaded) = (directory.join("dumped"), directory.join("loaded"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &from]);
+    let text = fs::read_to_string(dumped.join("schema.json")).unwrap();
+    assert!(text.contains("\"version\": 3") && text.contains("\"outcome\": \"no such table\""), "{text}");
+    expect_exit(0, &["load", "--from"], &[&dumped, &loaded]);
+    let applied = open(&from).applied_migrations().unwrap();
+    let database = open(&loaded);
+    assert_eq!((database.applied_migrations().unwrap(), applied.len()), (applied, 2));
+    assert!(database.migrate(&migrations()).unwrap().is_empty());
+    // Not into a database of another version, and nothing is changed then; into one of the same.
+    for (other, steps, code) in [("further", 3, 1), ("same", 2, 0)] {
+        let path = directory.join(other);
+        let database = open(&path);
+        let more = if steps == 3 { migrations().run("more", |_| Ok(())) } else { migrations() };
+        database.migrate(&more).unwrap();
+        database.close().unwrap();
+        let said = expect_exit(code, &["load", "--from"], &[&dumped, &path]);
+        assert_eq!(said.contains("at version 3 of its program's migrations"), code == 1, "{said}");
+        let database = open(&path);
+        assert_eq!(database.list_tables().unwrap().len(), usize::from(code == 0));
+        assert_eq!(database.migration_version().unwrap(), steps);
+    }
 }
 
 #[test]

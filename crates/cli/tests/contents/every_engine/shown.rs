@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::dumps::numbered;
+use super::dumps::{migrated, numbered};
 use super::*;
 
 const LISTED: &str = r#"account: 3 rows
@@ -72,6 +72,20 @@ sequence untouched: 1 to 9223372036854775807; numbers as far as 9223372036854775
         (&json["tables"][1]["keys"]["column"], &json["tables"][0]["keys"]),
         (&"id".into(), &Json::Null)
     );
+}
+
+#[test]
+fn steps_of_migrations_are_listed() {
+    let directory = directory("listed-migrations");
+    let migrated = migrated(&directory);
+    let listed = output_of(&["tables"], &[&migrated]);
+    let steps: Vec<_> = listed.lines().filter(|line| line.starts_with("migration ")).collect();
+    assert_eq!(steps.len(), 2, "{listed}");
+    assert!(steps[0].starts_with("migration 1 names: applied, 20"), "{listed}");
+    assert!(steps[1].starts_with("migration 2 gone: no such table, 20"), "{listed}");
+    let json = output_of(&["tables", "--format", "json"], &[&migrated]);
+    let json: Json = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["migrations"][1]["name"], "gone");
 }
 
 #[test]
