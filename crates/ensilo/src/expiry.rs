@@ -155,7 +155,8 @@ impl<E: Engine> Expiry<E> {
         let mut pass = Pass::begin(&self.shared, &self.core)?;
         let outcome = pass.run(&self.shared, &self.core);
         // Also what was removed before an error is stored when that is returned.
-        let stored = self.shared.answer(Ok(Visible { value: pass.removed, epoch: pass.epoch }), level);
+        let (value, epoch) = pass.removed();
+        let stored = self.shared.answer(Ok(Visible { value, epoch }), level);
         outcome.and(stored)
     }
 

@@ -160,6 +160,21 @@ pub(crate) fn copy_row<Raw: Read>(
     copied.map_err(|abort| inner.lost(abort))
 }
 
+/// Puts the row in the scratch `local.before`, where [`copy_row`] has copied it, in its own place: as a whole, as O2 of
+/// [`older_rows`](crate::older_rows) asks for.
+pub(crate) fn put_copied_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    found: Raw::Found,
+) -> Result<()> {
+    let before = &inner.local.before;
+    if before.len_bytes() > ROW_LEN_MAX {
+        return Err(table.row_too_large(before.len_bytes()));
+    }
+    let written = inner.raw.put(found, before.words(), before.len_bytes());
+    written.map_err(|abort| inner.lost(abort))
+}
+
 /// Puts the row in the scratch `local.row` in the place of the one that was found, and moves its entries in
 /// `indexes`, which are those in force. Unless there are none, `local.before` is the row that was found.
 pub(crate) fn replace_row<Raw: Write>(

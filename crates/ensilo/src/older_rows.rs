@@ -9,6 +9,8 @@
 //!   writes newer ones the epoch goes on.
 //! - O2: an older row is replaced as a whole, and never patched: a patch would give its older words a new epoch.
 
+mod rewrite;
+
 use std::sync::Arc;
 
 use ensilo_engine::{RawRow, Read, RowRef};
@@ -16,6 +18,7 @@ use ensilo_epoch::Epoch;
 use ensilo_row::{RowBuf, Schema, SchemaHistory, Words};
 use ensilo_sync::atomic::AtomicU64;
 
+pub use self::rewrite::RewrittenRows;
 use crate::Result;
 use crate::catalog::table_core::TableCore;
 use crate::row_words::{RowWords, whole};

@@ -125,15 +125,11 @@ fn check<E: Engine>(noted: &Noted, name: &str) {
 
 fn check_migration<E: Engine>(noted: &Noted) {
     let db: Database<E> = ensilo::Database::options().in_memory_with().unwrap();
-    let migrations =
-        || Migrations::new().drop_table("no cities", "city").drop_table("no streets", "street");
+    let migrations = || Migrations::new().drop_table("no cities", "city").drop_table("no streets", "street");
     db.create_table::<City>().unwrap();
     db.migrate(&migrations()).unwrap();
     let events = noted.take();
-    assert_has(
-        &events,
-        &["INFO", "migration applied", "number=1", "name=\"no cities\"", "outcome=Applied"],
-    );
+    assert_has(&events, &["INFO", "migration applied", "number=1", "name=\"no cities\"", "outcome=Applied"]);
     assert_has(&events, &["INFO", "number=2", "outcome=TableMissing"]);
     db.migrate(&migrations()).unwrap();
     assert!(noted.take().is_empty());

@@ -26,13 +26,13 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use ensilo_engine::{Direction, Engine, Failpoint, TransactionOf, Write};
-use ensilo_row::{IndexSchema, KeyBuf, ROW_LEN_MAX};
+use ensilo_row::{IndexSchema, KeyBuf};
 
 use super::AlsoWrites;
 use super::index_core::{IndexCore, check_key_len};
 use super::table_core::TableCore;
 use crate::durability::Durability;
-use crate::maintain::{copy_row, stored_index_key};
+use crate::maintain::{copy_row, put_copied_row, stored_index_key};
 use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
 use crate::shared::DatabaseShared;
@@ -146,13 +146,7 @@ fn fill_batch<E: Engine>(
     for (key, found) in &rows {
         copy_row(inner, table, *found)?;
         if !TransactionOf::<'_, E>::IS_SERIALIZABLE {
-            // As a whole: O2 of `older_rows`.
-            let before = &inner.local.before;
-            if before.len_bytes() > ROW_LEN_MAX {
-                return Err(table.row_too_large(before.len_bytes()));
-            }
-            let written = inner.raw.put(*found, before.words(), before.len_bytes());
-            written.map_err(|abort| inner.lost(abort))?;
+            put_copied_row(inner, table, *found)?;
         }
         stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
         add_entry(inner, table, index, key, &entry_key)?;

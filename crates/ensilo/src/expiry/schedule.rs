@@ -128,7 +128,7 @@ impl<E: Engine> Scheduled<E> {
             Some(error) if pass.is_some() && is_outdated(&error) || matches!(error, Error::Closed) => {
                 interval
             }
-            error => match error.or(pass.and_then(|pass| pass.failure)) {
+            error => match error.or(pass.and_then(Pass::into_failure)) {
                 Some(error) => self.note_failure(shared, error),
                 None => {
                     self.expiry.note_success();

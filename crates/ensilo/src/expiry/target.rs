@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use ensilo_engine::{Engine, Store, Write};
+use ensilo_engine::{Engine, RowRef, Store, TransactionOf};
 use ensilo_row::{Column, ColumnType, KeyBuf, PartSchema, Schema, Timestamp, Value};
 
 use super::{ExpiryCore, ExpiryOptions};
@@ -11,6 +11,8 @@ use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::error::Name;
 use crate::queue;
+use crate::row_pass::{FoundRow, PassTarget};
+use crate::row_words::key_of_bytes;
 use crate::shared::DatabaseShared;
 use crate::table::{Bounds, ScanRange};
 use crate::transaction::Inner;
@@ -41,29 +43,15 @@ impl<E: Engine> DatabaseShared<E> {
     }
 }
 
-impl<S: Store> Target<S> {
-    /// Finds the first `len` rows by a look that nothing depends on, and returns their keys, or those of their entries in the index.
-    ///
-    /// # Errors
-    /// Those of every statement on an index.
-    pub(super) fn look<Raw: Write<Store = S>>(
-        &self,
-        inner: &mut Inner<'_, Raw>,
-        len: usize,
-    ) -> Result<Vec<KeyBuf>> {
-        queue::look_ahead(inner, &self.table, self.index.as_deref(), &self.range.limited(len))
+impl<E: Engine> PassTarget<E> for Target<E::Store> {
+    fn look(&self, inner: &mut Inner<'_, TransactionOf<'_, E>>, len: usize) -> Result<Vec<FoundRow>> {
+        let found = |key: &[u8], _: RowRef<'_>| FoundRow { key: key_of_bytes(key), is_to_change: true };
+        queue::look_ahead(inner, &self.table, self.index.as_deref(), &self.range.limited(len), found)
     }
 
     /// Deletes the row that was found there, and returns whether it has: not one that has gone meanwhile or has another time, nor one
     /// that another transaction has taken out of the table as a queue.
-    ///
-    /// # Errors
-    /// Those of every statement on an index.
-    pub(super) fn remove<Raw: Write<Store = S>>(
-        &self,
-        inner: &mut Inner<'_, Raw>,
-        key: &KeyBuf,
-    ) -> Result<bool> {
+    fn change(&self, inner: &mut Inner<'_, TransactionOf<'_, E>>, key: &KeyBuf) -> Result<bool> {
         let range = ScanRange::new(Bounds::only(key.clone()));
         let taken = match self.index.as_deref() {
             None => queue::take_first(inner, &self.table, range, |_, _| Ok(())),
@@ -74,8 +62,7 @@ impl<S: Store> Target<S> {
         Ok(taken?.is_some())
     }
 
-    /// Goes on after this row.
-    pub(super) fn continue_after(&mut self, key: KeyBuf) {
+    fn continue_after(&mut self, key: KeyBuf) {
         self.range.continue_after(key);
     }
 }

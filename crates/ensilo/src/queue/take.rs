@@ -108,33 +108,34 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
     none_left(inner, table, has_later)
 }
 
-/// Returns the keys of the first rows in a range of the table, or of their entries in the index, by a look that nothing depends on.
+/// Returns what `row_at` makes of the first rows in a range of the table, or of their entries in the index, by a look that nothing depends on.
 ///
 /// # Errors
 /// Those of every statement on an index.
-pub(crate) fn look_ahead<Raw: Write>(
+pub(crate) fn look_ahead<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
     index: Option<&IndexCore<Raw::Store>>,
     range: &ScanRange,
-) -> Result<Vec<KeyBuf>> {
+    row_at: impl Fn(&[u8], RowRef<'_>) -> R,
+) -> Result<Vec<R>> {
     table.check(inner.local)?;
     match index {
         Some(index) => inner.check_index(table, index)?,
         None => inner.load_to_write(table)?,
     }
-    let mut keys = Vec::new();
+    let mut rows = Vec::new();
     if range.limit == 0 {
-        return Ok(keys);
+        return Ok(rows);
     }
     let walked = index.map_or(&*table.store, |index| &*index.store);
     let mut flow = Flow::new(range.limit, inner.local);
-    let note = |key| {
-        keys.push(key);
+    let note = |row| {
+        rows.push(row);
         flow.after(ControlFlow::Continue(()))
     };
-    walk_pieces(inner, (table, walked), range, |key, _| key_of_bytes(key), note, |_| ())?;
-    flow.end().map(|()| keys)
+    walk_pieces(inner, (table, walked), range, row_at, note, |_| ())?;
+    flow.end().map(|()| rows)
 }
 
 /// Says that there is no row to take, unless some have come since the transaction began.

@@ -1,6 +1,7 @@
 //! The tests of every engine: compiled for each of them, which is that of the module above.
 
 mod crashes;
+mod rewriting;
 mod steps;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::*;
 const DIRECTORY: &str = "/db";
 
 /// Options for a small database that makes checkpoints only when told.
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options::default()
         .log_file_bytes(1 << 20)
         .log_buffers(4)
@@ -16,11 +16,11 @@ fn options() -> Options {
         .pool_threads(1)
 }
 
-fn open_with(options: Options, disk: &Arc<SimulatedDisk>) -> Result<Database> {
+pub(super) fn open_with(options: Options, disk: &Arc<SimulatedDisk>) -> Result<Database> {
     options.open_with(Arc::clone(disk) as Arc<dyn Disk>, Path::new(DIRECTORY))
 }
 
-fn open(disk: &Arc<SimulatedDisk>) -> Database {
+pub(super) fn open(disk: &Arc<SimulatedDisk>) -> Database {
     open_with(options(), disk).unwrap()
 }
 
