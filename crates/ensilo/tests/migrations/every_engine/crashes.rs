@@ -185,3 +185,20 @@ fn closing_leaves_nothing_of_a_step_that_waits() {
     db.migrate(&migrations(STEPS)).unwrap();
     check_newest(&db, VISITS as usize, customers());
 }
+
+#[test]
+fn consumers_of_changes_see_what_steps_change_and_no_notes() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open_with(options().change_feed(1 << 20), &disk).unwrap();
+    make_version_1(&db);
+    let mut changes = db.changes().begin_now().unwrap();
+    db.migrate(&migrations(3)).unwrap();
+    let mut found = Vec::new();
+    while let Some(batch) = changes.try_next().unwrap() {
+        found.extend(batch.into_iter().map(|change| (change.table().to_owned(), change.key(), change.row())));
+    }
+    let row = vec![2u32.into(), "customer 2".into(), 2u8.into()];
+    assert_eq!(found, [("customer".to_owned(), vec![2u32.into()], Some(row))]);
+    db.migrate(&migrations(3).run("nothing", |_| Ok(()))).unwrap();
+    assert!(changes.try_next().unwrap().is_none());
+}
