@@ -317,9 +317,13 @@ const NO_TRANSACTION: &str = "no transaction is open in this session, or not the
 
 const DEADLINE_EXCEEDED: &str = "the session's deadline has passed; a transaction that was open is undone";
 
+const CHANGES_NOT_KEPT: &str = "the database was not opened to keep changes: see `Options::change_feed`";
+
+const JOB_WAITS_FOR_JOB: &str = "a submitted job waits for another one of the same database";
+
 /// What is wrong with a request that would wait for itself, and what helps.
-const NESTED_REQUEST: &str = "the calling thread or session has a transaction of the database open, or runs a waker for it; \
-     end the transaction first, or use another thread";
+const NESTED_REQUEST: &str = "the calling thread or session has a transaction of the database open, or runs a waker or a step of a migration \
+     for it; end the transaction first, or use another thread";
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -353,9 +357,7 @@ impl fmt::Display for Error {
             Error::IndexBroken(broken) => broken.fmt(f),
             Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
             Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
-            Error::InvalidMigrations(text) => {
-                write!(f, "migrations that are not those of the database: {text}")
-            }
+            Error::InvalidMigrations(text) => write!(f, "invalid migrations: {text}"),
             Error::MigrationFailed(failed) => failed.fmt(f),
             Error::WrongType(wrong) => wrong.fmt(f),
             Error::UnknownValue(unknown) => unknown.fmt(f),
@@ -375,9 +377,7 @@ impl fmt::Display for Error {
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
             Error::Open(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
-            Error::ChangesNotKept => {
-                f.write_str("the database was not opened to keep changes: see `Options::change_feed`")
-            }
+            Error::ChangesNotKept => f.write_str(CHANGES_NOT_KEPT),
             Error::ChangesMissed(missed) => missed.fmt(f),
             Error::ChangesUnreadable(error) => write!(f, "changes cannot be read: {error}"),
             Error::NotDurable => f.write_str("the database is in memory only"),
@@ -389,9 +389,7 @@ impl fmt::Display for Error {
             Error::NoTwoPhaseCommit => f.write_str("the database's engine cannot prepare transactions"),
             Error::ThreadEnding => f.write_str("a request from a thread that is being torn down"),
             Error::QueueFull => f.write_str("the queue of submitted jobs is full"),
-            Error::JobWaitsForJob => {
-                f.write_str("a submitted job waits for another one of the same database")
-            }
+            Error::JobWaitsForJob => f.write_str(JOB_WAITS_FOR_JOB),
             Error::JobPanicked(message) => write!(f, "the submitted job panicked: {message}"),
             Error::ThreadPanicked(message) => write!(f, "a thread of the database panicked: {message}"),
             Error::InvalidOption(text) => write!(f, "invalid option: {text}"),

@@ -68,6 +68,10 @@ impl fmt::Display for SchemaMismatch {
     }
 }
 
+/// What else may be wrong where the first step does not fit the tables.
+const TABLES_BEFORE: &str =
+    "; if this version of the program has made the tables: in a new database, migrate before they are opened";
+
 /// Which step of a migration has failed, and with which error.
 #[derive(Clone, Debug)]
 pub struct MigrationFailed(Box<FailedStep>);
@@ -110,7 +114,12 @@ impl fmt::Display for MigrationFailed {
         match number {
             0 => write!(f, "{name} has failed: {error}"),
             _ => write!(f, "step {number} of the migrations, \"{name}\", has failed: {error}"),
-        }
+        }?;
+        let may_be_made_before = matches!(
+            error,
+            Error::InvalidSchema(_) | Error::UnknownColumn(_) | Error::TableExists(_) | Error::IndexExists(_)
+        );
+        if *number == 1 && may_be_made_before { f.write_str(TABLES_BEFORE) } else { Ok(()) }
     }
 }
 

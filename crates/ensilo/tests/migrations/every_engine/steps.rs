@@ -169,6 +169,16 @@ fn a_step_that_fails_is_named_and_comes_first_the_next_time() {
 }
 
 #[test]
+fn a_program_that_opens_tables_before_it_migrates_is_told_so() {
+    let db = in_memory();
+    db.table::<Customer>().unwrap();
+    let failed = db.migrate(&migrations(STEPS)).unwrap_err();
+    assert!(failed.to_string().ends_with("in a new database, migrate before they are opened"), "{failed}");
+    assert_eq!(version(&db), 0);
+    db.table::<Customer>().unwrap();
+}
+
+#[test]
 fn a_panic_in_a_step_leaves_the_step_and_the_others_turn() {
     let db = of_version_1();
     let panics = migrations(1).run("panics", |_| panic!("in a step"));
