@@ -262,6 +262,29 @@ fn a_step_waits_for_transactions_and_closing_ends_the_wait() {
 }
 
 #[test]
+fn closing_ends_the_wait_for_another_that_migrates() {
+    let db = of_version_1();
+    let (has_begun, begun) = mpsc::channel();
+    let (is_closed, closed) = mpsc::channel::<()>();
+    let closed = std::sync::Mutex::new(closed);
+    let slow = Migrations::new().run("slow", move |_| {
+        has_begun.send(()).unwrap();
+        closed.lock().unwrap().recv().unwrap();
+        Ok(())
+    });
+    thread::scope(|scope| {
+        let first = scope.spawn(|| db.migrate(&slow));
+        begun.recv().unwrap();
+        let second = scope.spawn(|| db.migrate(&slow));
+        db.close().unwrap();
+        let second = second.join().unwrap();
+        is_closed.send(()).unwrap();
+        assert!(matches!(second, Err(Error::Closed)), "{second:?}");
+        assert!(matches!(first.join().unwrap(), Err(Error::Closed)));
+    });
+}
+
+#[test]
 fn a_transact_step_that_meets_a_conflict_is_applied_once() {
     let db = of_version_1();
     let attempts = Arc::new(AtomicU32::new(0));
