@@ -46,7 +46,7 @@ impl<E: Engine> Database<E> {
         migrations.check_names()?;
         let shared = &self.shared;
         if shared.read_only().is_some() {
-            let stored = shared.stored_migrations()?;
+            let stored = shared.stored_migrations(Durability::Stored)?;
             return match migrations.missing(&stored)?.next() {
                 Some((number, step)) => Err(missing_when_read_only(number, &step.name)),
                 None => Ok(Vec::new()),
@@ -54,7 +54,7 @@ impl<E: Engine> Database<E> {
         }
         shared.check_may_change()?;
         let _turn = shared.migration_turns.wait(|| shared.is_closed())?;
-        let stored = shared.stored_migrations()?;
+        let stored = shared.stored_migrations(Durability::Stored)?;
         let is_new = stored.is_empty && shared.catalog.tables_of_programs().is_empty();
         let sets_up = stored.is_being_set_up || (is_new && migrations.on_new_database.is_some());
         let missing: Vec<_> = migrations.missing(&stored)?.collect();
@@ -88,7 +88,7 @@ impl<E: Engine> Database<E> {
     /// [`Error::Closed`], [`Error::DamagedCatalog`], [`Error::LoadFailed`], [`Error::OutOfMemory`].
     pub fn applied_migrations(&self) -> Result<Vec<AppliedMigration>> {
         self.check_open()?;
-        Ok(self.shared.stored_migrations()?.steps)
+        Ok(self.shared.stored_migrations(Durability::Visible)?.steps)
     }
 
     /// Returns the names of the steps that [`Database::migrate`] would store as applied, in order, and changes nothing: to show them before, or to refuse to
@@ -99,7 +99,7 @@ impl<E: Engine> Database<E> {
     pub fn pending_migrations(&self, migrations: &Migrations<E>) -> Result<Vec<String>> {
         self.check_open()?;
         migrations.check_names()?;
-        let missing = migrations.missing(&self.shared.stored_migrations()?)?;
+        let missing = migrations.missing(&self.shared.stored_migrations(Durability::Visible)?)?;
         Ok(missing.map(|(_, step)| step.name.clone()).collect())
     }
 
@@ -111,7 +111,7 @@ impl<E: Engine> Database<E> {
         // Refuses what no migration leaves, before anything is made.
         let rows: Vec<_> = applied.iter().map(MigrationRow::of_step).collect();
         StoredMigrations::of(rows.clone())?;
-        if !self.shared.stored_migrations()?.is_empty {
+        if !self.shared.stored_migrations(Durability::Stored)?.is_empty {
             return Err(Error::InvalidMigrations(Name::new("the database has steps that were applied")));
         }
         Migration { database: self, rows: self.shared.make_rows_of_system()? }.write(&rows)

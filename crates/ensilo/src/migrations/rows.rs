@@ -98,12 +98,12 @@ impl StoredMigrations {
 }
 
 impl<E: Engine> DatabaseShared<E> {
-    /// Returns what is stored of migrations.
-    pub(crate) fn stored_migrations(&self) -> Result<StoredMigrations> {
+    /// Returns what is noted of migrations, once that has reached `level`.
+    pub(crate) fn stored_migrations(&self, level: Durability) -> Result<StoredMigrations> {
         let rows: Option<Table<MigrationRow, E>> = self.rows_of_system()?;
         let Some(rows) = rows else { return StoredMigrations::of(Vec::new()) };
         let read = self.commit_apart(|tx| rows.scan().rows(tx));
-        StoredMigrations::of(self.answer(read, Durability::Visible)?)
+        StoredMigrations::of(self.answer(read, level)?)
     }
 }
 
