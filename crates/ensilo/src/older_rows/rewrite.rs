@@ -29,7 +29,7 @@ const REST_MAX: Duration = Duration::from_millis(100);
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RewrittenRows {
-    /// How many rows of the table were looked at.
+    /// How many rows of the table were looked at. Those that others write meanwhile may be passed over.
     pub looked_at: u64,
     /// How many of them were older, and were written anew.
     pub rewritten: u64,
@@ -60,7 +60,7 @@ impl<E: Engine> Database<E> {
     /// ```
     ///
     /// Other requests go first: it works by transactions of 128 rows at most, and fewer after a conflict, and rests after each for as long as that has taken.
-    /// A row that others keep using stays, and is counted; those who write it make it a new one anyway. For consumers of the
+    /// A row that others keep using stays, and is counted, but for one that a [prepared](crate::Session::prepare) transaction is to write; those who write it make it a new one anyway. For consumers of the
     /// [change feed](Database::changes) a row that is written anew is a change to the same values. A crash leaves some rows rewritten and others not, and the
     /// next call goes on. The table keeps note of the columns that it had.
     ///

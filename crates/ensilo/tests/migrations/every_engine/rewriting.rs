@@ -151,7 +151,9 @@ fn nothing_is_lost_that_others_write_meanwhile() {
     });
     let found = db.read(|tx| items.scan().rows(tx)).unwrap();
     let counted: u64 = found.iter().map(|item| item.count - 7).sum();
-    assert_eq!((counted, rewritten.looked_at), (updates, ROWS.into()));
+    assert_eq!(counted, updates);
+    // Where a transaction reads as of its begin, rows that were written since are passed over: they are of the newest version.
+    assert!(rewritten.looked_at <= ROWS.into(), "{rewritten:?}");
     assert!(db.rewrite_older_rows("item").unwrap().rewritten <= rewritten.postponed);
     check_items(&db, &found);
 }
