@@ -138,8 +138,8 @@ impl<I: Isolation> Write for Transaction<'_, I> {
         count: usize,
         key: impl Fn(usize) -> (&'k ErmiaStore, &'k [u8], KeyChange),
     ) {
-        // One descent alone waits for memory here as it would later.
-        if count > 1 {
+        // Two descents side by side save no more than it takes to make them again.
+        if count > 2 {
             prefetch_records::<I>(self.shared, &self.guard, count, |at| {
                 let (store, key, _) = key(at);
                 (store, key)
