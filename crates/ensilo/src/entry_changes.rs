@@ -1,7 +1,7 @@
 //! What one statement does to the entries of a row: the keys that it adds to indexes and takes out of them.
 //!
 //! All keys are made before the first entry changes. So the trees are descended to all of them side by side, and a key that is too long is
-//! refused while nothing has changed.
+//! refused while no entry has changed.
 
 use ensilo_engine::{KeyChange, Store};
 use ensilo_row::KeyBuf;
@@ -9,7 +9,8 @@ use ensilo_row::KeyBuf;
 use crate::Result;
 use crate::catalog::index_core::{IndexCore, check_key_len};
 
-/// The changes of one statement, in the order in which they are made. It belongs to the worker, and its memory is used again.
+/// The changes of one statement, in the order in which they are made. It belongs to the worker, and its memory is used again: at most two keys
+/// of an entry's length for each index of a table.
 #[derive(Debug, Default)]
 pub(crate) struct EntryChanges {
     /// Behind the first `len` what earlier statements have left.
@@ -32,32 +33,36 @@ impl EntryChanges {
         self.len = 0;
     }
 
-    /// Adds a change in the index at this place, and returns its key, which is to be made.
-    pub(crate) fn add(&mut self, index: usize, change: KeyChange) -> &mut KeyBuf {
+    /// Adds a change in `index`, which stands at the place `at`, under the key that `make_key` makes. A deletion under a key that is too long for an entry
+    /// is left out: there is none, and a row with such a key can be there as long as the index is built.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong) for an entry that is to be inserted; all changes are forgotten then, with the memory of the key.
+    pub(crate) fn add<S: Store>(
+        &mut self,
+        at: usize,
+        index: &IndexCore<S>,
+        change: KeyChange,
+        make_key: impl FnOnce(&mut KeyBuf),
+    ) -> Result<()> {
         if self.len == self.changes.len() {
-            self.changes.push(EntryChange { index, change, key: KeyBuf::new() });
+            self.changes.push(EntryChange { index: at, change, key: KeyBuf::new() });
         }
         let added = &mut self.changes[self.len];
-        self.len += 1;
-        (added.index, added.change) = (index, change);
-        &mut added.key
+        (added.index, added.change) = (at, change);
+        make_key(&mut added.key);
+        match check_key_len(&index.name, &added.key) {
+            Ok(()) => self.len += 1,
+            Err(_) if change == KeyChange::Delete => added.key = KeyBuf::new(),
+            Err(refusal) => {
+                *self = EntryChanges::default();
+                return Err(refusal);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn as_slice(&self) -> &[EntryChange] {
         &self.changes[..self.len]
-    }
-
-    /// Checks that the trees take the keys. Where one does not, all are forgotten, with the memory of the long one.
-    ///
-    /// # Errors
-    /// [`Error::KeyTooLong`](crate::Error::KeyTooLong).
-    pub(crate) fn check_lengths<S: Store, I: AsRef<IndexCore<S>>>(&mut self, indexes: &[I]) -> Result<()> {
-        let mut checks = self.as_slice().iter();
-        let checked =
-            checks.try_for_each(|made| check_key_len(&indexes[made.index].as_ref().name, &made.key));
-        if checked.is_err() {
-            *self = EntryChanges::default();
-        }
-        checked
     }
 }

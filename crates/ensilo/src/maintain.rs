@@ -76,10 +76,11 @@ fn insert_entries<Raw: Write>(
     let indexes = &table.indexes.load(inner.pinned).indexes;
     let Local { row, entry_changes, .. } = &mut *inner.local;
     entry_changes.clear();
-    for (at, index) in indexes.iter().enumerate() {
-        index_key(index, row, entry_changes.add(at, KeyChange::Insert));
-    }
-    let Err(refusal) = change_entries(inner, table, indexes, key)? else { return Ok(()) };
+    let made = indexes.iter().enumerate().try_for_each(|(at, index)| {
+        entry_changes.add(at, index, KeyChange::Insert, |entry_key| index_key(index, row, entry_key))
+    });
+    let inserted = if made.is_ok() { change_entries(inner, table, indexes, key)? } else { made };
+    let Err(refusal) = inserted else { return Ok(()) };
     delete_new_row(inner, table, key)?;
     Err(refusal)
 }
@@ -139,7 +140,9 @@ fn delete_entries<Raw: Write>(
     let Local { before, entry_changes, .. } = &mut *inner.local;
     entry_changes.clear();
     for (at, index) in indexes.iter().enumerate() {
-        stored_index_key(table, index, key, before, entry_changes.add(at, KeyChange::Delete));
+        entry_changes.add(at, index, KeyChange::Delete, |entry_key| {
+            stored_index_key(table, index, key, before, entry_key);
+        })?;
     }
     change_entries(inner, table, indexes, key)?
 }
@@ -209,7 +212,9 @@ fn move_entries<Raw: Write>(
     for (change, stored) in [(KeyChange::Insert, &*row), (KeyChange::Delete, &*before)] {
         for (at, index) in indexes.iter().enumerate() {
             if !whole(table.schema.have_same_index_key(&index.schema, before, row)) {
-                stored_index_key(table, index, key, stored, entry_changes.add(at, change));
+                entry_changes.add(at, index, change, |entry_key| {
+                    stored_index_key(table, index, key, stored, entry_key);
+                })?;
             }
         }
     }
@@ -225,9 +230,6 @@ fn change_entries<Raw: Write>(
     key: &KeyBuf,
 ) -> Result<Result<()>> {
     let Local { entry, entry_changes, .. } = &mut *inner.local;
-    if let Err(refusal) = entry_changes.check_lengths(indexes) {
-        return Ok(Err(refusal));
-    }
     entry.set_bytes(key.as_bytes());
     let changes = mem::take(entry_changes);
     inner.prefetch_changes(changes.as_slice(), indexes);

@@ -357,12 +357,13 @@ impl Epochs {
         let oldest = numbers.open.oldest();
         // Release: [oldest-snapshot] the epoch of the next tick comes behind it.
         self.published.oldest_snapshot.store(oldest.get(), Ordering::Release);
-        let has_overtaken = oldest.get() < numbers.snapshot_before;
-        if has_overtaken {
-            self.open.lock().unwrap_or_else(PoisonError::into_inner).copy_from(&numbers.open);
+        if oldest.get() >= numbers.snapshot_before {
+            self.published.overtaken_at.store(0, Ordering::Relaxed);
+        } else if let Ok(mut open) = self.open.try_lock() {
+            open.copy_from(&numbers.open);
+            self.published.overtaken_at.store(numbers.global, Ordering::Relaxed);
         }
-        let found_at = if has_overtaken { numbers.global } else { 0 };
-        self.published.overtaken_at.store(found_at, Ordering::Relaxed);
+        // Where a participant is about to copy the list of an earlier tick, which stays true, nobody waits for it.
     }
 
     /// Returns the epoch that follows: the next number, or the next snapshot epoch if it is time for one. The last

@@ -112,7 +112,9 @@ impl<T> RetireList<T> {
 impl<T> RetireList<T> {
     /// Returns the first `count` of the things that [`pop_ripe`](Self::pop_ripe) would return next with this horizon, or all that there are.
     pub fn ripe(&self, horizon: Epoch, count: usize) -> impl Iterator<Item = &T> + Clone {
-        self.segments.iter().flatten().take(self.len_before(horizon).min(count))
+        let ripe = self.runs.iter().take_while(move |run| run.epoch < horizon);
+        let places = ripe.flat_map(|run| std::iter::repeat_n((), run.len)).take(count);
+        self.segments.iter().flatten().zip(places).map(|(item, ())| item)
     }
 
     /// Everything that waits, whatever its epoch, in the order in which it was pushed.
