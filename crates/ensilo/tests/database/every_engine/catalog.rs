@@ -117,6 +117,35 @@ fn an_index_that_a_row_is_too_long_for_is_refused() {
 }
 
 #[test]
+fn a_row_that_is_too_long_for_an_index_can_be_changed_and_deleted_while_that_is_built() {
+    let db: generic::Database<HookedEngine> = Options::default().in_memory_with().unwrap();
+    let events = db.create_table::<Event>().unwrap();
+    let long = |kind| Event { kind, text: "x".repeat(10_000) };
+    let ids = db
+        .transact(|tx| (0..3).map(|kind| events.insert(tx, &long(kind))).collect::<Result<Vec<_>, _>>())
+        .unwrap();
+    let in_hook = (db.clone(), events.clone());
+    hook_once(Failpoint::IndexIntroduced, 1, move || {
+        // On another thread: this one has a change of the catalog under way.
+        let (db, events) = in_hook.clone();
+        let ids = ids.clone();
+        let changing = std::thread::spawn(move || {
+            let refused = db.transact(|tx| events.insert(tx, &long(3)).map(drop));
+            assert!(matches!(refused, Err(Error::KeyTooLong(_))), "{refused:?}");
+            let short = Event { kind: 7, text: "short".into() };
+            db.transact(|tx| events.update(tx, ids[0], |event| *event = short.clone())).unwrap();
+            db.transact(|tx| events.delete(tx, ids[1])).unwrap();
+            assert_eq!(db.transact(|tx| events.scan().delete(tx)).unwrap(), 2);
+            db.transact(|tx| events.insert(tx, &short).map(drop)).unwrap();
+        });
+        changing.join().unwrap();
+    });
+    db.create_index("event", "by_text", [("text", Order::Ascending)]).unwrap();
+    let by_text = events.index::<String>("by_text").unwrap();
+    assert_eq!(db.transact(|tx| by_text.scan().count(tx)).unwrap(), 1);
+}
+
+#[test]
 fn dropping_a_declared_index_makes_opening_say_so() {
     let (db, accounts) = with_accounts(3);
     db.drop_index("account", "by_owner").unwrap();
