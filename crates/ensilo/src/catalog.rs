@@ -156,6 +156,16 @@ impl<E: Engine> Catalog<E> {
     }
 }
 
+/// Refuses the name of a table of the system for one of a program.
+pub(crate) fn check_is_of_program(name: &str) -> Result<()> {
+    if is_of_system(name) {
+        return Err(Error::InvalidSchema(Name::new(format!(
+            "names with {SYSTEM_PREFIX} belong to the system"
+        ))));
+    }
+    Ok(())
+}
+
 /// Returns whether a table of this name belongs to the system.
 fn is_of_system(name: &str) -> bool {
     name.starts_with(SYSTEM_PREFIX)

@@ -40,7 +40,7 @@ use crate::{Result, Silo};
 /// keep their place and their name, and do what they did, for databases that do not have them yet.
 ///
 /// ```
-/// use ensilo::{ColumnType, Database, Migrations, Order, Row, SchemaChange};
+/// use ensilo::{ColumnType, Database, Error, Migrations, Order, Row, SchemaChange};
 ///
 /// # mod before {
 /// #     #[derive(ensilo::Row)]
@@ -63,7 +63,10 @@ use crate::{Result, Silo};
 ///         .change_table("customers have a level", "customer", levels)
 ///         .create_index("customers are found by level", "customer", "by_level", [("level", Order::Ascending)])
 ///         .transact("the first customers have level 2", |db, tx| {
-///             let customers = db.open_dynamic_table("customer")?;
+///             let customers = match db.open_dynamic_table("customer") {
+///                 Err(Error::UnknownTable(_)) => return Ok(()), // it is made later, as of the newest version
+///                 opened => opened?,
+///             };
 ///             let mut first = Vec::new();
 ///             customers.scan().limit(10).for_each(tx, |key, _| first.push(key.to_vec()))?;
 ///             first.iter().try_for_each(|key| customers.update(tx, key, &[("level", 2u8.into())]))
@@ -84,12 +87,14 @@ use crate::{Result, Silo};
 /// ```
 ///
 /// # Which steps are applied when
-/// - *In a new database*, which has no tables and of which no steps are stored, nothing is to be changed: all steps are stored as applied, and none runs. Its
+/// - *In a new database*, which has no tables and in which no step ever ran, nothing is to be changed: all steps are stored as applied, and none runs. Its
 ///   tables are made as of the newest version, by [`Database::table`] or by [`Migrations::on_new_database`]. So a program migrates
-///   before it opens tables.
+///   before it opens tables. As long as there are no tables a database stays new, also for the steps of
+///   later versions, behind which it is set up as they say.
 /// - *A database with tables* of which no steps are stored is one of the first version: all steps are applied.
 /// - A step that is given the name of a table which is not there has nothing to do and counts as applied: the program makes that table later, as of the newest
-///   version. What [`Database::migrate`] returns says so ([`MigrationOutcome::TableMissing`]). Closures run, and find out for themselves.
+///   version. What [`Database::migrate`] returns says so ([`MigrationOutcome::TableMissing`]). Closures run, and find out for
+///   themselves: they do nothing where [`Error::UnknownTable`](crate::Error::UnknownTable) says that a table is not there.
 ///
 /// # What closures may use
 /// Tables as they are between the step before and the step behind: a row type of the newest version fits them at the end only. So a closure has row types of
@@ -140,7 +145,7 @@ impl<E: Engine> Migrations<E> {
         self.then(name, Action::CreateTable(Box::new(schema)))
     }
 
-    /// Drops a table, as [`Database::drop_table`] does.
+    /// Drops a table, as [`Database::drop_table`] does. At the memory limit it takes a little memory, for its note.
     #[must_use]
     pub fn drop_table(self, name: impl Into<String>, table: impl Into<String>) -> Self {
         self.then(name, Action::DropTable(table.into()))
@@ -201,7 +206,7 @@ impl<E: Engine> Migrations<E> {
     /// finds what is to be done by what is there, such as rows that are still in the table that they move from.
     ///
     /// ```
-    /// # use ensilo::{Database, Migrations, Row};
+    /// # use ensilo::{Database, Error, Migrations, Row};
     /// # #[derive(Row)]
     /// # #[row(table = "visit")]
     /// # struct Visit { #[row(key)] at: u64, page: u32 }
@@ -215,7 +220,11 @@ impl<E: Engine> Migrations<E> {
     /// let migrations = Migrations::new()
     ///     .create_table("visits by page", VisitByPage::schema().clone())
     ///     .transact_while("visits move", |db, tx| {
-    ///         let (from, to) = (db.open_table::<Visit>()?, db.open_table::<VisitByPage>()?);
+    ///         let from = match db.open_table::<Visit>() {
+    ///             Err(Error::UnknownTable(_)) => return Ok(false), // nothing is to move
+    ///             opened => opened?,
+    ///         };
+    ///         let to = db.open_table::<VisitByPage>()?;
     ///         let batch = from.scan().limit(1000);
     ///         for Visit { at, page } in batch.clone().rows(tx)? {
     ///             to.insert(tx, &VisitByPage { page, at })?;
@@ -256,7 +265,8 @@ impl<E: Engine> Migrations<E> {
     /// that [`Database::table`] makes anyway need not be made here. It takes the place of a closure that was given before.
     ///
     /// As with [`Migrations::run`], a crash before it has returned has it run again, then beside what it has made: use
-    /// [`Database::table`] and [`Table::upsert`](crate::Table::upsert).
+    /// [`Database::table`] and [`Table::upsert`](crate::Table::upsert). Steps that later versions add are applied before it is run again, where it has made
+    /// tables. Until it has returned, a database that is open for reading only is refused by [`Database::migrate`], and so is a dump of all tables.
     ///
     /// ```
     /// # use ensilo::{Database, Migrations, Row};

@@ -8,7 +8,7 @@ use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
-use super::{AlsoWrites, Changes, SYSTEM_PREFIX, StoreKind, is_of_system};
+use super::{AlsoWrites, Changes, StoreKind, check_is_of_program};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Outcome;
@@ -27,11 +27,7 @@ impl<E: Engine> DatabaseShared<E> {
         also: AlsoWrites<'_, E>,
     ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
-        if is_of_system(schema.name()) {
-            return Err(Error::InvalidSchema(Name::new(format!(
-                "names with {SYSTEM_PREFIX} belong to the system"
-            ))));
-        }
+        check_is_of_program(schema.name())?;
         self.create_any_table(schema, also)
     }
 

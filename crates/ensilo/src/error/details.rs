@@ -72,6 +72,9 @@ impl fmt::Display for SchemaMismatch {
 const TABLES_BEFORE: &str =
     "; if this version of the program has made the tables: in a new database, migrate before they are opened";
 
+/// What is still to come where the database is being set up.
+const SET_UP_AFTER: &str = "; the set-up of the new database, which did not end, comes behind this step";
+
 /// Which step of a migration has failed, and with which error.
 #[derive(Clone, Debug)]
 pub struct MigrationFailed(Box<FailedStep>);
@@ -81,12 +84,14 @@ struct FailedStep {
     number: u32,
     name: Box<str>,
     error: Error,
+    /// Whether the database is to be set up.
+    sets_up: bool,
 }
 
 impl MigrationFailed {
     #[cold]
-    pub(crate) fn new(number: u32, name: &str, error: Error) -> Self {
-        MigrationFailed(Box::new(FailedStep { number, name: name.into(), error }))
+    pub(crate) fn new(number: u32, name: &str, error: Error, sets_up: bool) -> Self {
+        MigrationFailed(Box::new(FailedStep { number, name: name.into(), error, sets_up }))
     }
 
     /// Returns the step's place, from 1 on; 0 of the set-up of a new database.
@@ -110,7 +115,7 @@ impl MigrationFailed {
 
 impl fmt::Display for MigrationFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FailedStep { number, name, error } = &*self.0;
+        let FailedStep { number, name, error, sets_up } = &*self.0;
         match number {
             0 => write!(f, "{name} has failed: {error}"),
             _ => write!(f, "step {number} of the migrations, \"{name}\", has failed: {error}"),
@@ -119,7 +124,10 @@ impl fmt::Display for MigrationFailed {
             error,
             Error::InvalidSchema(_) | Error::UnknownColumn(_) | Error::TableExists(_) | Error::IndexExists(_)
         );
-        if *number == 1 && may_be_made_before { f.write_str(TABLES_BEFORE) } else { Ok(()) }
+        if *number == 1 && may_be_made_before {
+            f.write_str(TABLES_BEFORE)?;
+        }
+        if *number != 0 && *sets_up { f.write_str(SET_UP_AFTER) } else { Ok(()) }
     }
 }
 

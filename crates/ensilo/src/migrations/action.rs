@@ -5,7 +5,7 @@ use ensilo_row::{IndexSchema, Order, Schema, SchemaChange};
 
 use super::{MigrationOutcome, RunBody};
 use crate::attempt::{self, RetryPolicy};
-use crate::catalog::AlsoWrites;
+use crate::catalog::{AlsoWrites, check_is_of_program};
 use crate::database::Database;
 use crate::durability::Durability;
 use crate::outcome::Visible;
@@ -42,6 +42,16 @@ pub(super) enum Made {
     ToNote(MigrationOutcome),
 }
 
+impl Made {
+    /// Returns what has come of the step.
+    pub(super) fn outcome(self) -> MigrationOutcome {
+        match self {
+            Made::Noted => MigrationOutcome::Applied,
+            Made::ToNote(outcome) => outcome,
+        }
+    }
+}
+
 impl NewIndex {
     pub(super) fn new<'c>(
         table: impl Into<String>,
@@ -70,6 +80,7 @@ impl NewIndex {
 impl<E: Engine> Action<E> {
     /// Makes the change, and notes it by `note` in the same transaction where that can be.
     pub(super) fn apply(&self, db: &Database<E>, note: AlsoWrites<'_, E>) -> Result<Made> {
+        self.table().map_or(Ok(()), check_is_of_program)?;
         if self.table().is_some_and(|table| db.shared.catalog.table(table).is_err()) {
             return Ok(Made::ToNote(MigrationOutcome::TableMissing));
         }

@@ -14,7 +14,7 @@ pub struct AppliedMigration {
     pub name: String,
     /// How it was applied.
     pub outcome: MigrationOutcome,
-    /// When, by the clock of the machine on which it was.
+    /// When it was, at the end of its work, by the clock of the machine on which it was.
     pub applied_at: Timestamp,
 }
 

@@ -10,28 +10,27 @@ use super::{Migrations, Step};
 use crate::error::Name;
 use crate::{Error, Result};
 
-impl<E: Engine> Migrations<E> {
-    /// Checks the names of the steps.
-    ///
-    /// # Errors
-    /// [`Error::InvalidMigrations`].
-    pub(super) fn check_names(&self) -> Result<()> {
-        let mut names = HashSet::new();
-        for (number, name) in (1..).zip(self.names()) {
-            if !(1..=NAME_LEN_MAX).contains(&name.len()) {
-                return Err(invalid(format!("step {number} has no name of 1 to {NAME_LEN_MAX} bytes")));
-            }
-            if !names.insert(name) {
-                return Err(invalid(format!("step {number} has the name of an earlier one, \"{name}\"")));
-            }
+/// Checks the names of steps.
+///
+/// # Errors
+/// [`Error::InvalidMigrations`].
+pub(super) fn check_names<'n>(steps: impl ExactSizeIterator<Item = &'n str>) -> Result<()> {
+    if u32::try_from(steps.len()).is_err() {
+        return Err(invalid("there are too many".into()));
+    }
+    let mut names = HashSet::new();
+    for (number, name) in (1..).zip(steps) {
+        if !(1..=NAME_LEN_MAX).contains(&name.len()) {
+            return Err(invalid(format!("step {number} has no name of 1 to {NAME_LEN_MAX} bytes")));
         }
-        if u32::try_from(self.steps.len()).is_ok() {
-            Ok(())
-        } else {
-            Err(invalid("there are too many".into()))
+        if !names.insert(name) {
+            return Err(invalid(format!("step {number} has the name of an earlier one, \"{name}\"")));
         }
     }
+    Ok(())
+}
 
+impl<E: Engine> Migrations<E> {
     /// Returns the steps that are to be applied, with their numbers.
     ///
     /// # Errors
@@ -62,10 +61,14 @@ impl<E: Engine> Migrations<E> {
     }
 }
 
-/// Returns the error for a database that is open for reading only, and misses this step.
-pub(super) fn missing_when_read_only(number: u32, name: &str) -> Error {
+/// Returns the error for a database that is open for reading only, in which this is due.
+pub(super) fn due_when_read_only((number, name): (Option<u32>, &str)) -> Error {
+    let due = match number {
+        Some(number) => format!("step {number}, \"{name}\", is not applied"),
+        None => format!("{name} is not done"),
+    };
     invalid(format!(
-        "step {number}, \"{name}\", is not applied, and the database is open for reading only; open it for writing once, and migrate it"
+        "{due}, and the database is open for reading only; open it for writing once, and migrate it"
     ))
 }
 

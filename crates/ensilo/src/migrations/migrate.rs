@@ -1,11 +1,12 @@
 //! Applying the steps that a database does not have yet.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use ensilo_engine::Engine;
 
 use super::action::Made;
-use super::fit::missing_when_read_only;
+use super::fit::{check_names, due_when_read_only};
 use super::rows::{MigrationRow, StoredMigrations};
 use super::{AppliedMigration, MigrationOutcome, Migrations, RunBody, Step};
 use crate::attempt::{self, RetryPolicy};
@@ -34,7 +35,7 @@ impl<E: Engine> Database<E> {
     ///
     /// # Errors
     /// [`Error::InvalidMigrations`] when the first steps are not those that were applied: the database is ahead of the program, or names
-    /// differ; when two steps have one name or one has none of up to 255 bytes; and when steps are missing in a database that is open for reading only. The text says what
+    /// differ; when two steps have one name or one has none of up to 255 bytes; and when steps are missing, or the set-up is, in a database that is open for reading only. The text says what
     /// differs and what to do. [`Error::NestedRequest`] inside a request, while this thread was the last to use an
     /// open transaction of a session, and in a closure of a step. Nothing has changed then.
     ///
@@ -43,38 +44,35 @@ impl<E: Engine> Database<E> {
     ///
     /// [`Error::Closed`]; [`Error::DamagedCatalog`], [`Error::OutOfMemory`], [`Error::LogFailed`].
     pub fn migrate(&self, migrations: &Migrations<E>) -> Result<Vec<AppliedMigration>> {
-        migrations.check_names()?;
+        check_names(migrations.names())?;
         let shared = &self.shared;
         if shared.read_only().is_some() {
-            let stored = shared.stored_migrations(Durability::Stored)?;
-            return match migrations.missing(&stored)?.next() {
-                Some((number, step)) => Err(missing_when_read_only(number, &step.name)),
-                None => Ok(Vec::new()),
-            };
+            self.check_open()?;
+            let due = self.due(migrations, Durability::Stored)?;
+            return due.names().next().map_or(Ok(Vec::new()), |first| Err(due_when_read_only(first)));
         }
         shared.check_may_change()?;
         let _turn = shared.migration_turns.wait(|| shared.is_closed())?;
-        let stored = shared.stored_migrations(Durability::Stored)?;
-        let is_new = stored.is_empty && shared.catalog.tables_of_programs().is_empty();
-        let sets_up = stored.is_being_set_up || (is_new && migrations.on_new_database.is_some());
-        let missing: Vec<_> = migrations.missing(&stored)?.collect();
-        if missing.is_empty() && !sets_up {
+        let due = self.due(migrations, Durability::Stored)?;
+        if due.names().next().is_none() {
             return Ok(Vec::new());
         }
-        let migration = Migration { database: self, rows: shared.make_rows_of_system()? };
-        let applied = if is_new {
-            migration.note_new(migrations, sets_up)?
+        let rows = shared.make_rows_of_system()?;
+        let migration = Migration { database: self, rows, sets_up: due.sets_up };
+        let applied = if due.is_new {
+            migration.note_new(due.steps)?
         } else {
             let apply = |(number, step): (u32, &Step<E>)| migration.apply(number, step);
-            missing.into_iter().map(apply).collect::<Result<_>>()?
+            due.steps.into_iter().map(apply).collect::<Result<_>>()?
         };
-        if sets_up {
+        if due.sets_up {
             migration.set_up(migrations.on_new_database.as_ref())?;
         }
         Ok(applied)
     }
 
-    /// Returns how many steps of [`Database::migrate`] were applied to the database: 0 if none ever was.
+    /// Returns how many steps of [`Database::migrate`] were applied to the database: 0 if none ever was. As with
+    /// [`Database::applied_migrations`] the last one may not be stored yet.
     ///
     /// # Errors
     /// As [`Database::applied_migrations`].
@@ -82,7 +80,8 @@ impl<E: Engine> Database<E> {
         Ok(self.applied_migrations()?.last().map_or(0, |last| last.number))
     }
 
-    /// Returns the steps of [`Database::migrate`] that were applied to the database, in order.
+    /// Returns the steps of [`Database::migrate`] that were applied to the database, in order, as far as they have committed. While another thread
+    /// migrates, the last of them may not be stored yet, and be gone after a crash.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::DamagedCatalog`], [`Error::LoadFailed`], [`Error::OutOfMemory`].
@@ -91,30 +90,68 @@ impl<E: Engine> Database<E> {
         Ok(self.shared.stored_migrations(Durability::Visible)?.steps)
     }
 
-    /// Returns the names of the steps that [`Database::migrate`] would store as applied, in order, and changes nothing: to show them before, or to refuse to
-    /// start.
+    /// Returns the names of the steps that [`Database::migrate`] would store as applied, in order, and behind them `the set-up of a new database` where it
+    /// would run what [`Migrations::on_new_database`] is given. It changes nothing: to show them before, or to refuse to start.
     ///
     /// # Errors
     /// As [`Database::applied_migrations`]; [`Error::InvalidMigrations`] as [`Database::migrate`].
     pub fn pending_migrations(&self, migrations: &Migrations<E>) -> Result<Vec<String>> {
         self.check_open()?;
-        migrations.check_names()?;
-        let missing = migrations.missing(&self.shared.stored_migrations(Durability::Visible)?)?;
-        Ok(missing.map(|(_, step)| step.name.clone()).collect())
+        check_names(migrations.names())?;
+        Ok(self.due(migrations, Durability::Visible)?.names().map(|(_, name)| name.to_owned()).collect())
     }
 
-    /// Stores that these steps were applied, as a load of a dump does, to a database of which none is stored.
+    /// Returns whether the database was new when it was migrated first, and [`Migrations::on_new_database`] has not set it up to the end.
+    #[doc(hidden)]
+    pub fn is_being_set_up(&self) -> Result<bool> {
+        self.check_open()?;
+        Ok(self.shared.stored_migrations(Durability::Visible)?.is_being_set_up)
+    }
+
+    /// Returns what is to be done.
+    fn due<'m>(&self, migrations: &'m Migrations<E>, level: Durability) -> Result<Due<'m, E>> {
+        let stored = self.shared.stored_migrations(level)?;
+        let is_new = stored.has_changed_nothing() && self.shared.catalog.tables_of_programs().is_empty();
+        let steps: Vec<_> = migrations.missing(&stored)?.collect();
+        // Steps that are only noted leave it to the set-up to do what they would have done, even if that of an earlier version has ended.
+        let begins = is_new && (stored.is_empty || !steps.is_empty());
+        let sets_up = stored.is_being_set_up || (begins && migrations.on_new_database.is_some());
+        Ok(Due { steps, is_new, sets_up })
+    }
+
+    /// Stores that these steps were applied, as a load of a dump does, to a database of which no step is stored.
     #[doc(hidden)]
     pub fn take_migrations(&self, applied: &[AppliedMigration]) -> Result<()> {
         self.shared.check_may_change()?;
         let _turn = self.shared.migration_turns.wait(|| self.shared.is_closed())?;
         // Refuses what no migration leaves, before anything is made.
+        check_names(applied.iter().map(|step| &*step.name))?;
         let rows: Vec<_> = applied.iter().map(MigrationRow::of_step).collect();
         StoredMigrations::of(rows.clone())?;
-        if !self.shared.stored_migrations(Durability::Stored)?.is_empty {
+        let stored = self.shared.stored_migrations(Durability::Stored)?;
+        if !stored.steps.is_empty() {
             return Err(Error::InvalidMigrations(Name::new("the database has steps that were applied")));
         }
-        Migration { database: self, rows: self.shared.make_rows_of_system()? }.write(&rows)
+        let of_system = self.shared.make_rows_of_system()?;
+        Migration { database: self, rows: of_system, sets_up: stored.is_being_set_up }.write(&rows)
+    }
+}
+
+/// What is to be done until a database is that of its program.
+struct Due<'m, E: Engine> {
+    /// The steps that are missing, with their numbers.
+    steps: Vec<(u32, &'m Step<E>)>,
+    /// Whether there is nothing that they could change, so that they are only noted.
+    is_new: bool,
+    /// Whether the database is to be set up behind them.
+    sets_up: bool,
+}
+
+impl<E: Engine> Due<'_, E> {
+    /// Returns the names of all that is to be done, in order, and the numbers of steps.
+    fn names(&self) -> impl Iterator<Item = (Option<u32>, &str)> {
+        let steps = self.steps.iter().map(|(number, step)| (Some(*number), &*step.name));
+        steps.chain(self.sets_up.then_some((None, SET_UP)))
     }
 }
 
@@ -122,16 +159,20 @@ impl<E: Engine> Database<E> {
 struct Migration<'d, E: Engine> {
     database: &'d Database<E>,
     rows: Table<MigrationRow, E>,
+    /// Whether the database is to be set up behind the steps.
+    sets_up: bool,
 }
 
 impl<E: Engine> Migration<'_, E> {
-    /// Notes that the database was new when these steps were all that there are (V3).
-    fn note_new(&self, migrations: &Migrations<E>, is_set_up: bool) -> Result<Vec<AppliedMigration>> {
+    /// Notes that the database was new when these steps were the last ones (V3).
+    fn note_new(&self, steps: Vec<(u32, &Step<E>)>) -> Result<Vec<AppliedMigration>> {
         let began = Instant::now();
-        let applied = |(number, name)| AppliedMigration::now(number, name, MigrationOutcome::NewDatabase);
-        let applied: Vec<_> = (1..).zip(migrations.names()).map(applied).collect();
+        let noted = |(number, step): (u32, &Step<E>)| {
+            AppliedMigration::now(number, &step.name, MigrationOutcome::NewDatabase)
+        };
+        let applied: Vec<_> = steps.into_iter().map(noted).collect();
         let rows = applied.iter().map(MigrationRow::of_step);
-        let rows: Vec<_> = [MigrationRow::of_new_database(is_set_up)].into_iter().chain(rows).collect();
+        let rows: Vec<_> = [MigrationRow::of_new_database(self.sets_up)].into_iter().chain(rows).collect();
         self.write(&rows)?;
         applied.iter().for_each(|applied| trace::migration_applied(applied, began.elapsed()));
         Ok(applied)
@@ -141,23 +182,29 @@ impl<E: Engine> Migration<'_, E> {
     fn set_up(&self, body: Option<&RunBody<E>>) -> Result<()> {
         let made = body.map_or(Ok(()), |body| body(self.database));
         let noted = made.and_then(|()| self.write(&[MigrationRow::of_new_database(false)]));
-        noted.map_err(|error| failed(0, SET_UP, error))
+        noted.map_err(|error| self.failed(0, SET_UP, error))
     }
 
     /// Applies one step, behind which it is stored that it was.
     fn apply(&self, number: u32, step: &Step<E>) -> Result<AppliedMigration> {
         let began = Instant::now();
-        let mut applied = AppliedMigration::now(number, &step.name, MigrationOutcome::Applied);
-        let row = MigrationRow::of_step(&applied);
-        let made = step.action.apply(self.database, &|tx| self.rows.insert(tx, &row).map(drop));
-        let noted = made.and_then(|made| match made {
-            Made::Noted => Ok(()),
-            Made::ToNote(outcome) => {
-                applied.outcome = outcome;
-                self.write(&[MigrationRow::of_step(&applied)])
+        let applied = |outcome| AppliedMigration::now(number, &step.name, outcome);
+        // What the last attempt has noted, which is the one that has committed.
+        let noted = RefCell::new(None);
+        let made = step.action.apply(self.database, &|tx| {
+            let applied = applied(MigrationOutcome::Applied);
+            self.rows.insert(tx, &MigrationRow::of_step(&applied))?;
+            noted.replace(Some(applied));
+            Ok(())
+        });
+        let noted = made.and_then(|made| match (made, noted.take()) {
+            (Made::Noted, Some(applied)) => Ok(applied),
+            (made, _) => {
+                let applied = applied(made.outcome());
+                self.write(&[MigrationRow::of_step(&applied)]).map(|()| applied)
             }
         });
-        noted.map_err(|error| failed(number, &step.name, error))?;
+        let applied = noted.map_err(|error| self.failed(number, &step.name, error))?;
         trace::migration_applied(&applied, began.elapsed());
         Ok(applied)
     }
@@ -170,12 +217,13 @@ impl<E: Engine> Migration<'_, E> {
         });
         shared.answer(written, Durability::Stored)
     }
-}
 
-/// Makes the error of a step that has failed.
-fn failed(number: u32, name: &str, error: Error) -> Error {
-    match error {
-        Error::Closed => Error::Closed,
-        error => Error::MigrationFailed(MigrationFailed::new(number, name, error)),
+    /// Makes the error of a step that has failed.
+    fn failed(&self, number: u32, name: &str, error: Error) -> Error {
+        match error {
+            // Of another database it is an error of the step.
+            Error::Closed if self.database.shared.is_closed() => Error::Closed,
+            error => Error::MigrationFailed(MigrationFailed::new(number, name, error, self.sets_up)),
+        }
     }
 }

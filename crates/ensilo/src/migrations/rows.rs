@@ -81,6 +81,11 @@ pub(crate) struct StoredMigrations {
 }
 
 impl StoredMigrations {
+    /// Returns whether no step has run, nor counts as applied for another cause than that the database was new.
+    pub(super) fn has_changed_nothing(&self) -> bool {
+        self.steps.iter().all(|step| step.outcome == MigrationOutcome::NewDatabase)
+    }
+
     /// # Errors
     /// [`Error::DamagedCatalog`] when the rows are none that a migration leaves (V1).
     pub(super) fn of(mut rows: Vec<MigrationRow>) -> Result<Self> {

@@ -139,6 +139,22 @@ fn a_database_that_is_only_read_has_to_have_all_steps() {
     assert!(refused.to_string().contains(text), "{refused}");
     assert!(matches!(db.migrate(&migrations(1)), Err(Error::InvalidMigrations(_))));
     assert_eq!(db.pending_migrations(&migrations(3)).unwrap().len(), 1);
+    db.close().unwrap();
+    assert!(matches!(db.migrate(&migrations(2)), Err(Error::Closed)));
+}
+
+#[test]
+fn a_database_that_is_only_read_has_to_be_set_up() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(&disk);
+    let failing = migrations(2).on_new_database(|_| Err(Error::rollback("not well")));
+    db.migrate(&failing).unwrap_err();
+    db.close().unwrap();
+    let db = open_with(options().read_only(true), &disk).unwrap();
+    let refused = db.migrate(&failing).unwrap_err();
+    assert!(matches!(refused, Error::InvalidMigrations(_)), "{refused}");
+    let text = "the set-up of a new database is not done, and the database is open for reading only";
+    assert!(refused.to_string().contains(text), "{refused}");
 }
 
 #[test]

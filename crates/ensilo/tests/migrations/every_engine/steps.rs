@@ -71,6 +71,8 @@ fn a_new_database_is_set_up_once() {
     );
     // It is new still, although it has tables and a version.
     assert_eq!(version(&db), 2);
+    let due = db.pending_migrations(&set_up(migrations(2), true)).unwrap();
+    assert_eq!(due, ["the set-up of a new database"]);
     assert!(db.migrate(&set_up(migrations(2), true)).unwrap().is_empty());
     assert_eq!(runs.load(Ordering::Relaxed), 2);
     let applied = db.migrate(&set_up(migrations(3).run("later", |_| Ok(())), true)).unwrap_err();
@@ -84,6 +86,81 @@ fn a_new_database_is_set_up_once() {
     let set_up = set_up(Migrations::new(), true);
     (0..2).for_each(|_| assert!(db.migrate(&set_up).unwrap().is_empty()));
     assert_eq!((runs.load(Ordering::Relaxed), version(&db)), (3, 0));
+}
+
+/// A set-up that makes customers, and then fails if it is told to.
+fn set_up(migrations: Migrations, is_well: bool) -> Migrations {
+    migrations.on_new_database(move |db| {
+        db.table::<Customer>()?;
+        if is_well { Ok(()) } else { Err(Error::rollback("not well")) }
+    })
+}
+
+#[test]
+fn a_database_without_tables_stays_new_for_later_steps() {
+    for is_set_up in [false, true] {
+        let db = in_memory();
+        let first = if is_set_up { migrations(1).on_new_database(|_| Ok(())) } else { migrations(1) };
+        db.migrate(&first).unwrap();
+        // The program has ended before it made tables.
+        let applied = db.migrate(&set_up(migrations(STEPS), true)).unwrap();
+        assert_eq!(applied.len(), STEPS - 1);
+        assert!(applied.iter().all(|step| step.outcome == MigrationOutcome::NewDatabase));
+        assert_eq!(db.list_tables().unwrap(), ["customer"], "set up as the later version says");
+        assert!(db.pending_migrations(&set_up(migrations(STEPS), false)).unwrap().is_empty());
+        check_newest(&db, 0, Vec::new());
+    }
+}
+
+#[test]
+fn steps_come_before_a_set_up_that_has_made_tables() {
+    let db = in_memory();
+    db.migrate(&set_up(migrations(2), false)).unwrap_err();
+    let level = |level: u8| {
+        migrations(2).transact("the first one", move |db, tx| {
+            let customers = db.open_table::<Customer>()?;
+            if level == 0 {
+                return Err(Error::rollback("no level"));
+            }
+            customers.insert(tx, &Customer { id: 1, full_name: "first".to_owned(), level }).map(drop)
+        })
+    };
+    let due = db.pending_migrations(&set_up(level(1), true)).unwrap();
+    assert_eq!(due, ["the first one", "the set-up of a new database"]);
+    let failed = db.migrate(&set_up(level(0), true)).unwrap_err();
+    assert!(failed.to_string().ends_with("comes behind this step"), "{failed}");
+    let applied = db.migrate(&set_up(level(1), true)).unwrap();
+    assert_eq!((applied.len(), applied[0].outcome), (1, MigrationOutcome::Applied));
+    assert!(db.pending_migrations(&set_up(level(1), true)).unwrap().is_empty());
+}
+
+#[test]
+fn steps_of_a_dump_go_into_a_database_without_steps() {
+    let applied = of_version_1();
+    applied.migrate(&migrations(2)).unwrap();
+    let applied = applied.applied_migrations().unwrap();
+    let db = in_memory();
+    db.migrate(&Migrations::new().on_new_database(|_| Err(Error::rollback("not yet")))).unwrap_err();
+    for steps in [vec![applied[0].clone(); 2], vec![applied[1].clone()]] {
+        db.take_migrations(&steps).unwrap_err();
+    }
+    let mut nameless = applied.clone();
+    nameless[1].name.clear();
+    assert!(matches!(db.take_migrations(&nameless), Err(Error::InvalidMigrations(_))));
+    db.take_migrations(&applied).unwrap();
+    assert_eq!(db.applied_migrations().unwrap(), applied);
+    assert!(db.is_being_set_up().unwrap(), "what was there of the set-up stays");
+    assert!(matches!(db.take_migrations(&applied), Err(Error::InvalidMigrations(_))));
+}
+
+#[test]
+fn an_error_that_says_closed_of_another_database_is_the_step_s() {
+    let (db, other) = (of_version_1(), in_memory());
+    other.close().unwrap();
+    let failed =
+        db.migrate(&migrations(1).run("the other", move |_| other.list_tables().map(drop))).unwrap_err();
+    let Error::MigrationFailed(step) = &failed else { panic!("{failed}") };
+    assert!(matches!((step.number(), step.error()), (2, Error::Closed)), "{failed}");
 }
 
 #[test]
@@ -320,5 +397,14 @@ fn a_name_of_the_system_stays_with_it() -> Result<()> {
     assert_eq!(db.list_tables()?, ["customer"]);
     assert!(matches!(db.open_dynamic_table("ensilo.migrations"), Err(Error::UnknownTable(_))));
     assert!(matches!(db.drop_table("ensilo.migrations"), Err(Error::UnknownTable(_))));
+    for step in [
+        migrations(1).drop_table("notes go", "ensilo.migrations"),
+        migrations(1).change_table("notes change", "ensilo.other", SchemaChange::new()),
+    ] {
+        let failed = db.migrate(&step).unwrap_err();
+        let Error::MigrationFailed(step) = &failed else { panic!("{failed}") };
+        assert!(matches!(step.error(), Error::InvalidSchema(_)), "{failed}");
+    }
+    assert_eq!(version(&db), 1);
     Ok(())
 }
