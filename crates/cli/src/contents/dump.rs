@@ -133,8 +133,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Writes tables into a new directory, and the sequences of programs and the steps of migrations if these are all tables. What describes them comes last: without it the
-    /// directory holds no dump.
+    /// Writes tables into a new directory, the steps of migrations if these are all tables, and the sequences of programs if none of them was named. What
+    /// describes them comes last: without it the directory holds no dump.
     fn write_into(
         &self,
         target: &Path,
@@ -143,7 +143,7 @@ impl Dump<'_> {
         view: &mut View,
     ) -> Result<(), String> {
         let sequences = self.database.carried_sequences().map_err(|error| error.to_string())?;
-        let migrations = self.database.applied_migrations().map_err(|error| error.to_string())?;
+        let migrations = self.steps_for(tables)?;
         make_empty(target)?;
         let mut dumped = Vec::new();
         for (number, table) in tables.iter().enumerate() {
@@ -161,11 +161,7 @@ impl Dump<'_> {
         let has_row_ids = tables.iter().any(|table| table.schema.key_parts().is_empty());
         // Ids behind these cannot be loaded.
         let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0);
-        let (of_programs, migrations) = if is_whole {
-            (sequences::of_programs(&sequences), MigrationDescription::of(&migrations))
-        } else {
-            Default::default()
-        };
+        let of_programs = if is_whole { sequences::of_programs(&sequences) } else { Vec::new() };
         let description =
             DumpDescription::new(self.format, dumped, of_programs, migrations, largest_row_id).text();
         let path = target.join(SCHEMA_FILE);
@@ -175,6 +171,21 @@ impl Dump<'_> {
         written.map_err(|error| cannot_write(&path, &error))?;
         Output::new().line(format_args!("{} tables, {rows} rows in {}", tables.len(), target.display()));
         Ok(())
+    }
+
+    /// Returns the steps of migrations that were applied, if these are all tables: others may be of any version. They are not even read otherwise, so that
+    /// tables of a database whose steps are damaged can be dumped by their names.
+    fn steps_for(&self, tables: &[Table]) -> Result<Vec<MigrationDescription>, String> {
+        let all = self.database.list_tables().map_err(|error| error.to_string())?;
+        if !all.iter().all(|name| tables.iter().any(|table| table.schema.name() == name)) {
+            return Ok(Vec::new());
+        }
+        let found = || Ok((self.database.is_being_set_up()?, self.database.applied_migrations()?));
+        match found().map_err(|error: ensilo::Error| error.to_string())? {
+            (true, _) => Err("the database is new, and was not set up to the end: start its program, which does that, before; or name tables, not all of them"
+                .to_owned()),
+            (false, applied) => Ok(MigrationDescription::of(&applied)),
+        }
     }
 
     /// Writes the rows of a table, and returns the file and how many they were.

@@ -90,6 +90,9 @@ pub(crate) struct LoadArguments {
     skip_rows: u64,
 }
 
+/// Names of tables that begin so are not those of programs.
+const SYSTEM_PREFIX: &str = "ensilo.";
+
 /// A file that is to be loaded, and the table for it.
 struct Task {
     table: String,
@@ -182,12 +185,17 @@ fn plan_of_dump(from: &Path) -> Result<Plan, String> {
         return Err(of_file(format!("sequence {} comes twice", shown(name))));
     }
     let migrations = MigrationDescription::applied(&description.migrations).map_err(of_file)?;
+    AppliedMigration::check_carried(&migrations).map_err(|error| of_file(error.to_string()))?;
     Ok(Plan { tasks, sequences, migrations, largest_row_id: description.largest_row_id.map(RowId) })
 }
 
 /// Returns the schema of a table that is to be made, and the numbers that it gives as keys.
 fn new_table(described: &DumpedTable) -> Result<(Schema, Option<CarriedSequence>), String> {
-    let keys = described.keys.as_ref().map(|keys| keys.carried(&described.schema.name)).transpose()?;
+    let name = &described.schema.name;
+    if name.starts_with(SYSTEM_PREFIX) {
+        return Err(format!("table {}: names with {SYSTEM_PREFIX} belong to the system", shown(name)));
+    }
+    let keys = described.keys.as_ref().map(|keys| keys.carried(name)).transpose()?;
     Ok((described.schema.schema()?, keys))
 }
 
@@ -271,24 +279,39 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
         return Err(format!("a table named {} exists: drop it, or {remedy}", shown(&task.table)));
     }
     refuse_instance(database)?;
-    refuse_migrations(database, &plan.migrations)?;
+    refuse_migrations(database, plan, !existing.is_empty())?;
     refuse_sequences(database, &plan.sequences)
 }
 
-/// Refuses a database to which other steps of migrations were applied: the tables would be of another version.
-fn refuse_migrations(database: &Database, migrations: &[AppliedMigration]) -> Result<(), String> {
+/// Refuses a database to which other steps of migrations were applied than to that of the dump: the tables would be of another version. A single file is
+/// of none.
+fn refuse_migrations(database: &Database, plan: &Plan, has_tables: bool) -> Result<(), String> {
     let existing = database.applied_migrations().map_err(|error| error.to_string())?;
     let names = |steps: &[AppliedMigration]| steps.iter().map(|step| step.name.clone()).collect::<Vec<_>>();
-    if existing.is_empty() || migrations.is_empty() || names(&existing) == names(migrations) {
+    let (is_dump, dumped) = (plan.tasks.iter().all(|task| task.rows.is_some()), &plan.migrations);
+    if !is_dump || names(&existing) == names(dumped) {
         return Ok(());
     }
-    let versions = (existing.len(), migrations.len());
+    if dumped.is_empty() {
+        return if plan.tasks.is_empty() { Ok(()) } else { Err(WITHOUT_STEPS.to_owned()) };
+    }
+    if existing.is_empty() {
+        return if has_tables { Err(TABLES_WITHOUT_STEPS.to_owned()) } else { Ok(()) };
+    }
     Err(format!(
-        "the database is at version {} of its program's migrations, and the dump at version {}, or of other steps: load into a new \
-         database, or single files with --create",
-        versions.0, versions.1
+        "the database is at version {} of its program's migrations, and the dump at version {}, or of other steps: load into a new database",
+        existing.len(),
+        dumped.len()
     ))
 }
+
+/// Why a dump without steps is refused.
+const WITHOUT_STEPS: &str = "steps of migrations were applied to the database, and the dump has none: load into a new database; or, if its tables are those of \
+     this version, their files one by one with --create";
+
+/// Why a database without steps is refused.
+const TABLES_WITHOUT_STEPS: &str = "the dump has steps of migrations that were applied, and the database has tables and no steps, so that its program would not \
+     apply them to these any more: load into a new database, or migrate this one before";
 
 /// Refuses a database that has one of the sequences.
 fn refuse_sequences(database: &Database, sequences: &[CarriedSequence]) -> Result<(), String> {

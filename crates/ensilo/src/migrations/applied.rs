@@ -4,6 +4,10 @@ use std::fmt;
 
 use ensilo_row::Timestamp;
 
+use super::fit::check_names;
+use super::rows::{MigrationRow, StoredMigrations};
+use crate::Result;
+
 /// A step of [`Migrations`](crate::generic::Migrations) that was applied to the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,6 +32,13 @@ impl AppliedMigration {
     #[doc(hidden)]
     pub fn carried(number: u32, name: &str, outcome: MigrationOutcome, applied_at: Timestamp) -> Self {
         AppliedMigration { number, name: name.to_owned(), outcome, applied_at }
+    }
+
+    /// Checks that these are steps as migrations leave them.
+    #[doc(hidden)]
+    pub fn check_carried(steps: &[Self]) -> Result<()> {
+        check_names(steps.iter().map(|step| &*step.name))?;
+        StoredMigrations::of(steps.iter().map(MigrationRow::of_step).collect()).map(drop)
     }
 }
 

@@ -7,7 +7,7 @@ use ensilo_engine::Engine;
 
 use super::action::Made;
 use super::fit::{check_names, due_when_read_only};
-use super::rows::{MigrationRow, StoredMigrations};
+use super::rows::MigrationRow;
 use super::{AppliedMigration, MigrationOutcome, Migrations, RunBody, Step};
 use crate::attempt::{self, RetryPolicy};
 use crate::database::Database;
@@ -124,16 +124,15 @@ impl<E: Engine> Database<E> {
     pub fn take_migrations(&self, applied: &[AppliedMigration]) -> Result<()> {
         self.shared.check_may_change()?;
         let _turn = self.shared.migration_turns.wait(|| self.shared.is_closed())?;
-        // Refuses what no migration leaves, before anything is made.
-        check_names(applied.iter().map(|step| &*step.name))?;
-        let rows: Vec<_> = applied.iter().map(MigrationRow::of_step).collect();
-        StoredMigrations::of(rows.clone())?;
+        // Before anything is made.
+        AppliedMigration::check_carried(applied)?;
         let stored = self.shared.stored_migrations(Durability::Stored)?;
         if !stored.steps.is_empty() {
             return Err(Error::InvalidMigrations(Name::new("the database has steps that were applied")));
         }
         let of_system = self.shared.make_rows_of_system()?;
-        Migration { database: self, rows: of_system, sets_up: stored.is_being_set_up }.write(&rows)
+        Migration { database: self, rows: of_system, sets_up: stored.is_being_set_up }
+            .write(&applied.iter().map(MigrationRow::of_step).collect::<Vec<_>>())
     }
 }
 

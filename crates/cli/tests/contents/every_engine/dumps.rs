@@ -314,9 +314,90 @@ fn steps_that_were_applied_go_along() {
         database.close().unwrap();
         let said = expect_exit(code, &["load", "--from"], &[&dumped, &path]);
         assert_eq!(said.contains("at version 3 of its program's migrations"), code == 1, "{said}");
+        assert!(!said.contains("--create"), "{said}");
         let database = open(&path);
         assert_eq!(database.list_tables().unwrap().len(), usize::from(code == 0));
         assert_eq!(database.migration_version().unwrap(), steps);
+    }
+}
+
+#[test]
+fn a_dump_and_a_database_of_which_one_has_steps_do_not_go_together() {
+    let directory = directory("steps-and-none");
+    let from = migrated(&directory);
+    let (with, without) = (directory.join("with"), directory.join("without"));
+    // All tables by their names are of this version.
+    expect_exit(0, &["dump", from.to_str().unwrap(), "city", "--out"], &[&with]);
+    assert!(fs::read_to_string(with.join("schema.json")).unwrap().contains("\"migrations\""));
+    let old = directory.join("old");
+    let database = open(&old);
+    database
+        .create_dynamic_table(Schema::builder("town").column("id", ColumnType::U16).build().unwrap())
+        .unwrap();
+    let _: Sequence<u32> = database.sequence("visit").unwrap();
+    database.close().unwrap();
+    expect_exit(0, &["dump", "--out"], &[&without, &old]);
+    let said = expect_exit(1, &["load", "--from"], &[&with, &old]);
+    assert!(said.contains("the database has tables and no steps"), "{said}");
+    let said = expect_exit(1, &["load", "--from"], &[&without, &from]);
+    assert!(said.contains("the dump has none") && said.contains("--create"), "{said}");
+    assert!(open(&from).list_sequences().unwrap().is_empty());
+    let file = without.join("town.csv");
+    let from_there = from.to_str().unwrap();
+    expect_exit(0, &["load", from_there, "town", file.to_str().unwrap(), "--create"], &[]);
+    assert_eq!(open(&from).migration_version().unwrap(), 2);
+    assert_eq!(open(&old).list_tables().unwrap(), ["town"]);
+}
+
+#[test]
+fn a_set_up_that_did_not_end_is_not_lost_by_a_dump() {
+    let directory = directory("set-up");
+    let (from, dumped) = (directory.join("new"), directory.join("dumped"));
+    let set_up = |is_well: bool| {
+        migrations().on_new_database(move |db| {
+            for name in ["city", "town"] {
+                drop(db.create_dynamic_table(Schema::builder(name).column("id", ColumnType::U16).build().unwrap()));
+            }
+            if is_well { Ok(()) } else { Err(ensilo::Error::rollback("not well")) }
+        })
+    };
+    let database = open(&from);
+    database.migrate(&set_up(false)).unwrap_err();
+    database.close().unwrap();
+    let said = expect_exit(1, &["dump", "--out"], &[&dumped, &from]);
+    assert!(said.contains("was not set up to the end"), "{said}");
+    expect_exit(0, &["dump", from.to_str().unwrap(), "town", "--out"], &[&directory.join("town")]);
+    let database = open(&from);
+    database.migrate(&set_up(true)).unwrap();
+    database.close().unwrap();
+    expect_exit(0, &["dump", "--out"], &[&dumped, &from]);
+    // A database that was set up without steps takes them.
+    let other = directory.join("other");
+    let database = open(&other);
+    database.migrate(&Migrations::new().on_new_database(|_| Ok(()))).unwrap();
+    database.close().unwrap();
+    expect_exit(0, &["load", "--from"], &[&dumped, &other]);
+    assert_eq!(open(&other).migration_version().unwrap(), 2);
+}
+
+#[test]
+fn what_no_migration_leaves_is_refused_before_anything_is_made() {
+    let directory = directory("wrong-steps");
+    let (from, dumped) = (migrated(&directory), directory.join("dumped"));
+    expect_exit(0, &["dump", "--out"], &[&dumped, &from]);
+    let path = dumped.join("schema.json");
+    let text = fs::read_to_string(&path).unwrap();
+    for (old, new, said) in [
+        ("\"gone\"", "\"names\"", "step 2 has the name of an earlier one"),
+        ("\"gone\"", "\"\"", "step 2 has no name"),
+        ("\"city\"", "\"ensilo.city\"", "names with ensilo. belong to the system"),
+    ] {
+        assert!(text.contains(old), "{text}");
+        fs::write(&path, text.replace(old, new)).unwrap();
+        let loaded = directory.join("loaded");
+        let refused = expect_exit(1, &["load", "--from"], &[&dumped, &loaded]);
+        assert!(refused.contains(said), "{refused}");
+        assert!(!loaded.exists());
     }
 }
 
