@@ -40,6 +40,8 @@ pub(crate) const LONG_ROW_BYTES: usize = 1 << 20;
 pub(crate) struct ConvertedRow {
     row: RowBuf,
     words: Vec<AtomicU64>,
+    /// Whether the last row that was read is none of its older schema. Of a read that has succeeded it was whole.
+    pub(crate) is_malformed: bool,
     /// Whether there was a long row since the room was shrunk.
     pub(crate) has_held_long: bool,
 }
@@ -107,8 +109,9 @@ impl OlderRows {
         if converted.row.len_bytes() > LONG_ROW_BYTES {
             converted.shrink_to(LONG_ROW_BYTES);
         }
-        let ConvertedRow { row: out, words, has_held_long } = converted;
-        if self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), out).is_err() {
+        let ConvertedRow { row: out, words, is_malformed, has_held_long } = converted;
+        *is_malformed = self.history.convert(&self.schema, row.epoch().get(), &RowWords(row), out).is_err();
+        if *is_malformed {
             // It was torn, and will be read again. A row that no decoder takes, in case that it was not.
             out.clear();
         }

@@ -120,7 +120,8 @@ impl<T> RowPass<T> {
         T: PassTarget<E>,
     {
         let is_of_row = matches!(error, Error::RowUnreadable(_) | Error::RowTooLarge(_));
-        let may_depend_on_rows = is_of_row || matches!(error, Error::Aborted(_) | Error::OutOfMemory(_));
+        let may_depend_on_rows = is_of_row
+            || matches!(error, Error::Aborted(_) | Error::OutOfMemory(_) | Error::TransactionTooLarge(_));
         let go_on = PassStep { may_have_more: true, ..PassStep::default() };
         if may_depend_on_rows && self.batch_len > 1 {
             self.batch_len /= 2;
@@ -133,5 +134,50 @@ impl<T> RowPass<T> {
         }
         self.target.continue_after(row.key);
         Ok(PassStep { looked_at: 1, is_postponed: true, ..go_on })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ensilo_engine::{AbortReason, TableId};
+
+    use super::*;
+    use crate::generic::Database;
+    use crate::row_words::key_of_bytes;
+
+    /// 300 rows, of which a transaction can change ten.
+    struct LongRows {
+        at: u16,
+    }
+
+    const ROWS: u16 = 300;
+
+    impl<E: Engine> PassTarget<E> for LongRows {
+        fn look(&self, inner: &mut Inner<'_, TransactionOf<'_, E>>, len: usize) -> Result<Vec<FoundRow>> {
+            if len > 10 {
+                let abort = ensilo_engine::Abort::new(AbortReason::TransactionTooLarge, TableId::NONE, &[]);
+                return Err(inner.lost(abort));
+            }
+            let row = |at: u16| FoundRow { key: key_of_bytes(&at.to_be_bytes()), is_to_change: true };
+            Ok((self.at..ROWS).take(len).map(row).collect())
+        }
+
+        fn change(&self, _: &mut Inner<'_, TransactionOf<'_, E>>, _: &KeyBuf) -> Result<bool> {
+            Ok(true)
+        }
+
+        fn continue_after(&mut self, key: KeyBuf) {
+            let key = key.as_bytes();
+            self.at = u16::from_be_bytes([key[0], key[1]]) + 1;
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_is_too_large_is_made_anew_with_fewer_rows() {
+        let db: Database<crate::Silo> = Database::in_memory().unwrap();
+        let mut pass = RowPass::new(LongRows { at: 0 });
+        while pass.step(&db.shared).unwrap().may_have_more {}
+        assert_eq!((pass.changed, pass.target.at), (ROWS.into(), ROWS));
+        assert!(pass.failure.is_none());
     }
 }

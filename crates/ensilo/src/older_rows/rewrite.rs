@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo_engine::{Engine, Store, TransactionOf};
+use ensilo_engine::{Abort, AbortReason, Engine, Store, TransactionOf};
 use ensilo_row::KeyBuf;
 
 use super::is_older;
@@ -33,7 +33,7 @@ pub struct RewrittenRows {
     pub looked_at: u64,
     /// How many of them were older, and were written anew.
     pub rewritten: u64,
-    /// How many stay as they are until the next call, because others were using them all the time or because they could not be read back from the disk.
+    /// How many stay as they are until the next call: because others were using them all the time, or for the reason that the error in the end says.
     pub postponed: u64,
 }
 
@@ -42,7 +42,8 @@ impl<E: Engine> Database<E> {
     /// columns were never changed has none.
     ///
     /// It is not needed: older rows are read as ever, and each becomes a row of the new columns when it is written the next time. But until then its
-    /// reads cost a little more, and what was in columns that were dropped is still in the files.
+    /// reads cost a little more, and what was in columns that were dropped is still in the files. It leaves them with
+    /// the next checkpoint; but not as long as the [change feed](Database::changes) keeps log files from before, nor where rows were postponed.
     ///
     /// ```
     /// use ensilo::{ColumnType, Database, SchemaChange};
@@ -59,14 +60,23 @@ impl<E: Engine> Database<E> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Other requests go first: it works by transactions of 128 rows at most, and fewer after a conflict, and rests after each for as long as that has taken.
-    /// A row that others keep using stays, and is counted, but for one that a [prepared](crate::Session::prepare) transaction is to write; those who write it make it a new one anyway. For consumers of the
-    /// [change feed](Database::changes) a row that is written anew is a change to the same values. A crash leaves some rows rewritten and others not, and the
-    /// next call goes on. The table keeps note of the columns that it had.
+    /// Other requests go first: it works by transactions of 128 rows at most, and fewer after a conflict, and rests after each for as long as that has taken,
+    /// up to 100 ms. A row that others keep using stays, and is counted, but for one that a [prepared](crate::Session::prepare) transaction is to write; those
+    /// who write it make it a new one anyway. Who changes or reads such a row at the same time may meet a conflict and be tried again, as beside every other
+    /// writer; a session, such as one whose transaction has [taken](crate::generic::Scan::take_first) the row, has to do that by itself.
+    ///
+    /// For consumers of the [change feed](Database::changes) a row that is written anew is a change to the same values. A crash leaves some rows rewritten and
+    /// others not, and the next call goes on. The table keeps note of the columns that it had.
     ///
     /// # Errors
-    /// Those of [`Database::transact`]; [`Error::UnknownTable`]; [`Error::TableChanged`] when the table is changed or truncated meanwhile: call it again;
-    /// [`Error::RowTooLarge`], after all other rows, when one is longer than a row may be with what the new columns add. Rows that were rewritten before are stored then.
+    /// Those of [`Database::transact`]; [`Error::UnknownTable`]; [`Error::TableChanged`] when the table is changed or truncated meanwhile: call it again.
+    ///
+    /// [`Error::RowTooLarge`], after all other rows, when one is longer than a row may be with what the new columns add. [`Error::RowUnreadable`] when one cannot
+    /// be read: where it had left memory and cannot be read back from the disk, this ends the pass, and the rows behind it stay as they are; where its
+    /// bytes are none of its older columns, which is damage, it stays, the others are rewritten, and the error names it. [`Error::Aborted`] when rows cannot
+    /// even be looked at, because another transaction keeps one of them locked: this ends the pass, too.
+    ///
+    /// What was rewritten before an error is stored when it is returned.
     pub fn rewrite_older_rows(&self, table: &str) -> Result<RewrittenRows> {
         self.rewrite_older_rows_while(table, |_| true)
     }
@@ -132,7 +142,13 @@ impl<E: Engine> PassTarget<E> for OlderRowsOf<E::Store> {
         if !is_older(inner, &self.table, found)? {
             return Ok(false);
         }
+        inner.local.converted.is_malformed = false;
         copy_row(inner, &self.table, found)?;
+        if inner.local.converted.is_malformed {
+            // It would become a row without values.
+            let table = self.table.store.id();
+            return Err(inner.lost(Abort::new(AbortReason::RowUnreadable, table, key.as_bytes())));
+        }
         put_copied_row(inner, &self.table, found).map(|()| true)
     }
 

@@ -356,7 +356,9 @@ fn a_set_up_that_did_not_end_is_not_lost_by_a_dump() {
     let set_up = |is_well: bool| {
         migrations().on_new_database(move |db| {
             for name in ["city", "town"] {
-                drop(db.create_dynamic_table(Schema::builder(name).column("id", ColumnType::U16).build().unwrap()));
+                drop(db.create_dynamic_table(
+                    Schema::builder(name).column("id", ColumnType::U16).build().unwrap(),
+                ));
             }
             if is_well { Ok(()) } else { Err(ensilo::Error::rollback("not well")) }
         })
