@@ -70,6 +70,9 @@ pub enum Error {
     /// checkpoint is made any more, since it would leave the row out.
     ///
     /// Remedy: open the database again, if the disk is sound.
+    ///
+    /// From [`rewrite_older_rows`](crate::generic::Database::rewrite_older_rows) also: the bytes of a row from before a change of its table are no
+    /// such row. It stays as it is. Remedy: replace or delete the row.
     RowUnreadable(Abort),
     /// No such table, or the table was dropped while a handle to it was still held. A transaction under way
     /// that has used the table was undone. Remedy: create or open it.
@@ -188,6 +191,9 @@ pub enum Error {
     Open(Arc<OpenError>),
     /// The recovered catalog names a table or an index, but its definition cannot be read. Remedy: restore a
     /// backup.
+    ///
+    /// Of `ensilo.migrations`: steps that were applied are missing, as after a salvage that has lost rows. Tables can be opened, and dumped by their
+    /// names. Remedy: restore a backup, or load such dumps into a new database that the program has made.
     DamagedCatalog(Name),
     /// Changes were asked for, and the database was not opened to keep them. Remedy: open it with
     /// [`Options::change_feed`](crate::Options::change_feed).

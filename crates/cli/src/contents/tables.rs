@@ -94,13 +94,20 @@ fn shown(arguments: &TablesArguments) -> Result<String, String> {
     let text = match &arguments.table {
         None => {
             let (tables, sequences) = all(&database).map_err(|error| error.to_string())?;
-            let migrations = database.applied_migrations().map_err(|error| error.to_string())?;
-            let migrations = MigrationDescription::of(&migrations);
+            // Where steps are lost the rest is shown, and what is wrong in their place.
+            let (migrations, damage) = match database.applied_migrations() {
+                Err(damage @ Error::DamagedCatalog(_)) => (None, format!("migrations: {damage}\n")),
+                applied => {
+                    let applied = applied.map_err(|error| error.to_string())?;
+                    (Some(MigrationDescription::of(&applied)), String::new())
+                }
+            };
             match arguments.format {
                 ShownAs::Text => {
                     let tables = tables.iter().map(text_of);
                     let sequences = sequences.iter().map(ToString::to_string).collect::<String>();
-                    let others = [sequences, MigrationDescription::list(&migrations)].into_iter();
+                    let listed = migrations.as_deref().map_or(damage, MigrationDescription::list);
+                    let others = [sequences, listed].into_iter();
                     let parts = tables.chain(others.filter(|text| !text.is_empty()));
                     parts.collect::<Vec<_>>().join("\n")
                 }
