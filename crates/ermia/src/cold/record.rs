@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_disk::Checksum;
 use ensilo_engine::{ROW_LEN_MAX, RawRow, RoundedWords, RowRef, TableId};
 use ensilo_sync::atomic::AtomicU64;
 
@@ -147,10 +147,10 @@ impl ColdRecord {
 }
 
 fn checksum(place: u64, bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let mut digest = Checksum::default();
     digest.update(&place.to_le_bytes());
     digest.update(bytes);
-    digest.finalize() as u32
+    digest.value()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

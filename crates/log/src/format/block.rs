@@ -37,7 +37,7 @@
 
 use std::ops::Range;
 
-use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_disk::Checksum;
 use ensilo_epoch::Epoch;
 
 use super::block_error::BlockError;
@@ -119,7 +119,7 @@ pub struct SealedHeader {
 #[derive(Debug, Clone)]
 pub struct BlockCodec {
     /// The checksum of the file's identity, with which that of each block begins.
-    identity: Digest,
+    identity: Checksum,
     epochs: EpochWidth,
 }
 
@@ -142,7 +142,7 @@ impl BlockCodec {
     /// For the blocks of this file.
     #[must_use]
     pub fn new(file: &FileIdentity) -> BlockCodec {
-        let mut identity = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        let mut identity = Checksum::default();
         identity.update(&file.encode());
         file.encode_opening().into_iter().for_each(|opening| identity.update(&opening));
         BlockCodec { identity, epochs: file.epochs }
@@ -213,7 +213,7 @@ impl BlockCodec {
     fn checksum(&self, block: &[u8]) -> u32 {
         let mut digest = self.identity;
         digest.update(&block[8..]);
-        digest.finalize() as u32
+        digest.value()
     }
 }
 

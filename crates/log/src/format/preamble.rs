@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use crc_fast::{CrcAlgorithm, Digest};
+use ensilo_disk::Checksum;
 
 /// The format of the databases that this version writes, and the newest that it reads: that of the manifest.
 /// A file with bytes that have not changed since an earlier format has the number of that one.
@@ -63,8 +63,8 @@ pub(super) fn check_format(magic: [u8; 8], bytes: &[u8]) -> Result<u32, HeaderEr
 
 /// Over everything but the checksum itself.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let mut digest = Checksum::default();
     digest.update(&bytes[..12]);
     digest.update(&bytes[16..]);
-    digest.finalize() as u32
+    digest.value()
 }

@@ -20,8 +20,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_disk::{Appender, Disk};
+use ensilo_disk::{Appender, Checksum, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{
@@ -94,7 +93,7 @@ struct PartWriter {
     number: u32,
     codec: BlockCodec,
     records: u64,
-    digest: Digest,
+    digest: Checksum,
 }
 
 /// What a checkpointer has written.
@@ -169,7 +168,7 @@ impl CheckpointPlace {
             number: part,
             codec: BlockCodec::new(&identity),
             records: 0,
-            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+            digest: Checksum::default(),
         })
     }
 }
@@ -253,7 +252,7 @@ impl CheckpointWriter {
                 number: part.number,
                 bytes: part.file.offset(),
                 records: part.records,
-                digest: part.digest.finalize() as u32,
+                digest: part.digest.value(),
             });
         }
         Ok(WrittenParts { parts, tables: self.tables })

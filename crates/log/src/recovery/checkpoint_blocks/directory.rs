@@ -7,8 +7,7 @@
 
 use std::ops::Range;
 
-use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_disk::{File, PAGE_BYTES, PageBuffer};
+use ensilo_disk::{Checksum, File, PAGE_BYTES, PageBuffer};
 use memchr::memmem;
 
 use super::{CheckpointBlock, Part, read_bytes, records};
@@ -78,7 +77,7 @@ pub(super) fn walk(part: &Part, section: &Section) -> Option<FoundBlocks> {
 /// Puts the sections of a part together: returns its blocks, if all are there that were installed.
 pub(super) fn join(part: &ReplayFile, sections: Vec<FoundBlocks>) -> Option<Vec<CheckpointBlock>> {
     let Extent::Part { bytes, digest: installed, .. } = part.extent else { return None };
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let mut digest = Checksum::default();
     let (mut end, mut has_end, mut blocks) = (FILE_HEADER_BYTES as u64, false, Vec::new());
     for section in sections {
         let Some(extent) = section.extent else { continue };
@@ -89,7 +88,7 @@ pub(super) fn join(part: &ReplayFile, sections: Vec<FoundBlocks>) -> Option<Vec<
         section.checksums.iter().for_each(|checksum| digest.update(checksum));
         blocks.extend(section.blocks);
     }
-    (has_end && end == bytes && digest.finalize() as u32 == installed).then_some(blocks)
+    (has_end && end == bytes && digest.value() == installed).then_some(blocks)
 }
 
 /// Returns where in this range of a file of `len` bytes the first block begins, by what it claims; nothing if

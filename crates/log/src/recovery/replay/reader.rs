@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
-use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_disk::Disk;
+use ensilo_disk::{Checksum, Disk};
 use ensilo_epoch::Epoch;
 
 use crate::format::{BlockEnd, EpochWidth};
@@ -80,7 +79,7 @@ impl<'d> Reader<'d> {
             return Err(replayed.corruption(Some(len), CorruptionKind::NoEnd));
         }
         let mut stream = BlockStream::new(&*file, limit);
-        let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+        let mut digest = Checksum::default();
         let (mut end, mut last_entry) = (BlockEnd::None, Epoch::default());
         while end == BlockEnd::None && !is_over() {
             let mut chunk = self.chunk();
@@ -105,7 +104,7 @@ impl<'d> Reader<'d> {
         if is_over() {
             return Ok(());
         }
-        check_end(replayed, end, stream.offset(), digest.finalize() as u32)?;
+        check_end(replayed, end, stream.offset(), digest.value())?;
         match replayed.unproved_name.and_then(|name| misnamed(name, replayed.identity.epochs, last_entry)) {
             Some(kind) => Err(replayed.corruption(None, kind)),
             None => Ok(()),

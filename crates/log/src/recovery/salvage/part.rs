@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crc_fast::{CrcAlgorithm, Digest};
-use ensilo_disk::Disk;
+use ensilo_disk::{Checksum, Disk};
 
 use super::rows::{RecordKey, RowCollector};
 use crate::format::{
@@ -61,7 +60,7 @@ pub(super) fn read_part(
         last: None,
         end: FILE_HEADER_BYTES as u64,
         unreadable: Vec::new(),
-        digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+        digest: Checksum::default(),
         ended: None,
         is_too_long: false,
     };
@@ -93,7 +92,7 @@ struct Reading<'r> {
     end: u64,
     unreadable: Vec<UnreadableRecords>,
     /// Over the checksums of all valid blocks.
-    digest: Digest,
+    digest: Checksum,
     /// Where the block that ends the part ends, and how many records it says that the part has.
     ended: Option<(u64, Option<u64>)>,
     /// Whether the file is longer than the manifest says.
@@ -156,7 +155,7 @@ impl Reading<'_> {
             let is_other = self.is_too_long || self.ended.is_some() && !is_ended;
             return if is_other { Origin::Other } else { Origin::Unknown };
         }
-        let digest = self.digest.clone().finalize() as u32;
+        let digest = self.digest.value();
         match is_ended && (self.records, digest) == (part.records, part.digest) {
             true => Origin::Proved,
             false => Origin::Other,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ensilo_disk::Disk;
+use ensilo_disk::{Checksum, Disk};
 use ensilo_epoch::Epoch;
 use ensilo_test_disk::SimulatedDisk;
 
@@ -361,10 +361,10 @@ fn a_block_that_knows_more_than_the_log_holds_is_evidence() {
 pub(super) fn make_later_format(disk: &SimulatedDisk, manifest: &Path) {
     let mut bytes = disk.contents(manifest).unwrap();
     bytes[8] = FORMAT_VERSION as u8 + 1;
-    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    let mut digest = Checksum::default();
     digest.update(&bytes[..12]);
     digest.update(&bytes[16..]);
-    bytes[12..16].copy_from_slice(&(digest.finalize() as u32).to_le_bytes());
+    bytes[12..16].copy_from_slice(&digest.value().to_le_bytes());
     disk.overwrite(manifest, 0, &bytes).unwrap();
 }
 
