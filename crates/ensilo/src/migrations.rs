@@ -8,7 +8,7 @@
 //! - `turn`: one caller at a time does.
 //!
 //! # Invariants
-//! - V1: a step is applied behind all before it. What is stored has the numbers from 1 on, without a gap.
+//! - V1: a step is applied behind all before it. What is stored has the numbers from 1 on, without a gap, and how many they are stands in a row of its own, which is there since the table is: rows that were lost are missed.
 //! - V2: a step's row is written by the transaction that changes the catalog or the rows for it, so that both are there after a crash, or neither. For a
 //!   closure that is given the database it is written behind it: such a closure may run again.
 //! - V3: that a database was new is stored before anything is made in it. So a crash while it is set up leaves one that is set up again, and no

@@ -28,14 +28,14 @@ impl<E: Engine> DatabaseShared<E> {
     ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         check_is_of_program(schema.name())?;
-        self.create_any_table(schema, also)
+        self.create_any_table(schema, &|tx, _| also(tx))
     }
 
     /// Creates a table, also one of the system.
     pub(crate) fn create_any_table(
         &self,
         schema: Schema,
-        also: AlsoWrites<'_, E>,
+        also: &dyn Fn(&mut Transaction<'_, E>, &Arc<TableCore<E::Store>>) -> Result<()>,
     ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         let mut changes = self.catalog.change();
@@ -44,10 +44,11 @@ impl<E: Engine> DatabaseShared<E> {
         }
         let mut stores = Vec::new();
         let created = self.create_stores(&mut changes, schema, &mut stores).and_then(|(table, indexes)| {
+            let table = Arc::new(table);
             self.change_rows(|tx| {
                 self.catalog.system.insert_table(tx, &table, &indexes)?;
                 self.note_given(tx, &table, false)?;
-                also(tx)
+                also(tx, &table)
             })?;
             Ok((table, indexes))
         });
@@ -56,7 +57,6 @@ impl<E: Engine> DatabaseShared<E> {
         }
         let (table, indexes) = created.map_err(|error| self.explain(error))?;
         table.indexes.publish(indexes, self.engine.epochs());
-        let table = Arc::new(table);
         self.catalog.write().insert(Arc::clone(&table.name), Arc::clone(&table));
         Ok(table)
     }

@@ -2,6 +2,8 @@
 //!
 //! They are logged, checkpointed and recovered like all others. Their names keep programs from them.
 
+use std::sync::Arc;
+
 use ensilo_engine::{Engine, Store};
 use ensilo_row::Row;
 
@@ -43,13 +45,17 @@ impl<E: Engine> DatabaseShared<E> {
         }
     }
 
-    /// Like [`rows_of_system`](Self::rows_of_system), of a table that is made if it is not there.
-    pub(crate) fn make_rows_of_system<T: Row>(&self) -> Result<Table<T, E>> {
+    /// Like [`rows_of_system`](Self::rows_of_system), of a table that is made if it is not there, by the transaction that inserts the
+    /// first row, if there is one.
+    pub(crate) fn make_rows_of_system<T: Row>(&self, first: Option<&T>) -> Result<Table<T, E>> {
         loop {
             if let Some(rows) = self.rows_of_system()? {
                 return Ok(rows);
             }
-            match self.create_any_table(T::schema().clone(), &|_| Ok(())) {
+            let created = self.create_any_table(T::schema().clone(), &|tx, core| {
+                first.map_or(Ok(()), |row| Table::new(Arc::clone(core)).insert(tx, row).map(drop))
+            });
+            match created {
                 // Another thread was faster.
                 Err(Error::TableExists(_)) => {}
                 created => drop(created?),

@@ -5,7 +5,7 @@ use std::fmt;
 use ensilo_row::Timestamp;
 
 use super::fit::check_names;
-use super::rows::{MigrationRow, StoredMigrations};
+use super::rows::{MigrationRow, Origin, StoredMigrations};
 use crate::Result;
 
 /// A step of [`Migrations`](crate::generic::Migrations) that was applied to the database.
@@ -38,7 +38,9 @@ impl AppliedMigration {
     #[doc(hidden)]
     pub fn check_carried(steps: &[Self]) -> Result<()> {
         check_names(steps.iter().map(|step| &*step.name))?;
-        StoredMigrations::of(steps.iter().map(MigrationRow::of_step).collect()).map(drop)
+        let database = MigrationRow::of_database(Origin::default(), steps.len() as u32);
+        let steps = steps.iter().map(MigrationRow::of_step);
+        StoredMigrations::of([database].into_iter().chain(steps).collect()).map(drop)
     }
 }
 

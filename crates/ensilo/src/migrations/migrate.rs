@@ -1,13 +1,14 @@
 //! Applying the steps that a database does not have yet.
 
 use std::cell::RefCell;
+use std::slice;
 use std::time::Instant;
 
 use ensilo_engine::Engine;
 
 use super::action::Made;
 use super::fit::{check_names, due_when_read_only};
-use super::rows::MigrationRow;
+use super::rows::{MigrationRow, Origin};
 use super::{AppliedMigration, MigrationOutcome, Migrations, RunBody, Step};
 use crate::attempt::{self, RetryPolicy};
 use crate::database::Database;
@@ -15,6 +16,7 @@ use crate::durability::Durability;
 use crate::error::{MigrationFailed, Name};
 use crate::shared::DatabaseShared;
 use crate::table::Table;
+use crate::transaction::Transaction;
 use crate::{Error, Result, trace};
 
 /// What the set-up of a new database is called where it fails.
@@ -57,8 +59,9 @@ impl<E: Engine> Database<E> {
         if due.names().next().is_none() {
             return Ok(Vec::new());
         }
-        let rows = shared.make_rows_of_system()?;
-        let migration = Migration { database: self, rows, sets_up: due.sets_up };
+        let rows = shared.make_rows_of_migrations()?;
+        let migration = Migration { database: self, rows, origin: due.origin };
+        let steps = due.version + due.steps.len() as u32;
         let applied = if due.is_new {
             migration.note_new(due.steps)?
         } else {
@@ -66,7 +69,7 @@ impl<E: Engine> Database<E> {
             due.steps.into_iter().map(apply).collect::<Result<_>>()?
         };
         if due.sets_up {
-            migration.set_up(migrations.on_new_database.as_ref())?;
+            migration.set_up(migrations.on_new_database.as_ref(), steps)?;
         }
         Ok(applied)
     }
@@ -105,7 +108,7 @@ impl<E: Engine> Database<E> {
     #[doc(hidden)]
     pub fn is_being_set_up(&self) -> Result<bool> {
         self.check_open()?;
-        Ok(self.shared.stored_migrations(Durability::Visible)?.is_being_set_up)
+        Ok(self.shared.stored_migrations(Durability::Visible)?.origin == Origin::BeingSetUp)
     }
 
     /// Returns what is to be done.
@@ -114,9 +117,14 @@ impl<E: Engine> Database<E> {
         let is_new = stored.has_changed_nothing() && self.shared.catalog.tables_of_programs().is_empty();
         let steps: Vec<_> = migrations.missing(&stored)?.collect();
         // Steps that are only noted leave it to the set-up to do what they would have done, even if that of an earlier version has ended.
-        let begins = is_new && (stored.is_empty || !steps.is_empty());
-        let sets_up = stored.is_being_set_up || (begins && migrations.on_new_database.is_some());
-        Ok(Due { steps, is_new, sets_up })
+        let begins = is_new && (stored.is_empty() || !steps.is_empty());
+        let sets_up = stored.origin == Origin::BeingSetUp || (begins && migrations.on_new_database.is_some());
+        let origin = match stored.origin {
+            Origin::Existing if !is_new => Origin::Existing,
+            _ if sets_up => Origin::BeingSetUp,
+            _ => Origin::New,
+        };
+        Ok(Due { steps, version: stored.steps.len() as u32, is_new, sets_up, origin })
     }
 
     /// Stores that these steps were applied, as a load of a dump does, to a database of which no step is stored.
@@ -130,9 +138,8 @@ impl<E: Engine> Database<E> {
         if !stored.steps.is_empty() {
             return Err(Error::InvalidMigrations(Name::new("the database has steps that were applied")));
         }
-        let of_system = self.shared.make_rows_of_system()?;
-        Migration { database: self, rows: of_system, sets_up: stored.is_being_set_up }
-            .write(&applied.iter().map(MigrationRow::of_step).collect::<Vec<_>>())
+        let rows = self.shared.make_rows_of_migrations()?;
+        Migration { database: self, rows, origin: stored.origin }.write(applied, applied.len() as u32)
     }
 }
 
@@ -140,10 +147,14 @@ impl<E: Engine> Database<E> {
 struct Due<'m, E: Engine> {
     /// The steps that are missing, with their numbers.
     steps: Vec<(u32, &'m Step<E>)>,
+    /// How many steps are stored.
+    version: u32,
     /// Whether there is nothing that they could change, so that they are only noted.
     is_new: bool,
     /// Whether the database is to be set up behind them.
     sets_up: bool,
+    /// What the database is then.
+    origin: Origin,
 }
 
 impl<E: Engine> Due<'_, E> {
@@ -158,8 +169,8 @@ impl<E: Engine> Due<'_, E> {
 struct Migration<'d, E: Engine> {
     database: &'d Database<E>,
     rows: Table<MigrationRow, E>,
-    /// Whether the database is to be set up behind the steps.
-    sets_up: bool,
+    /// What the database is, until it is set up behind the steps.
+    origin: Origin,
 }
 
 impl<E: Engine> Migration<'_, E> {
@@ -170,17 +181,16 @@ impl<E: Engine> Migration<'_, E> {
             AppliedMigration::now(number, &step.name, MigrationOutcome::NewDatabase)
         };
         let applied: Vec<_> = steps.into_iter().map(noted).collect();
-        let rows = applied.iter().map(MigrationRow::of_step);
-        let rows: Vec<_> = [MigrationRow::of_new_database(self.sets_up)].into_iter().chain(rows).collect();
-        self.write(&rows)?;
+        self.write(&applied, applied.len() as u32)?;
         applied.iter().for_each(|applied| trace::migration_applied(applied, began.elapsed()));
         Ok(applied)
     }
 
     /// Runs what sets a new database up, and notes that it has.
-    fn set_up(&self, body: Option<&RunBody<E>>) -> Result<()> {
+    fn set_up(&self, body: Option<&RunBody<E>>, steps: u32) -> Result<()> {
         let made = body.map_or(Ok(()), |body| body(self.database));
-        let noted = made.and_then(|()| self.write(&[MigrationRow::of_new_database(false)]));
+        let is_set_up = Migration { origin: Origin::New, rows: self.rows.clone(), ..*self };
+        let noted = made.and_then(|()| is_set_up.write(&[], steps));
         noted.map_err(|error| self.failed(0, SET_UP, error))
     }
 
@@ -192,7 +202,7 @@ impl<E: Engine> Migration<'_, E> {
         let noted = RefCell::new(None);
         let made = step.action.apply(self.database, &|tx| {
             let applied = applied(MigrationOutcome::Applied);
-            self.rows.insert(tx, &MigrationRow::of_step(&applied))?;
+            self.note(tx, slice::from_ref(&applied), number)?;
             noted.replace(Some(applied));
             Ok(())
         });
@@ -200,7 +210,7 @@ impl<E: Engine> Migration<'_, E> {
             (Made::Noted, Some(applied)) => Ok(applied),
             (made, _) => {
                 let applied = applied(made.outcome());
-                self.write(&[MigrationRow::of_step(&applied)]).map(|()| applied)
+                self.write(slice::from_ref(&applied), number).map(|()| applied)
             }
         });
         let applied = noted.map_err(|error| self.failed(number, &step.name, error))?;
@@ -208,13 +218,18 @@ impl<E: Engine> Migration<'_, E> {
         Ok(applied)
     }
 
-    /// Writes rows by a transaction of their own, and returns when they are stored.
-    fn write(&self, rows: &[MigrationRow]) -> Result<()> {
+    /// Notes that these steps were applied, so that there are so many, by a transaction of its own, and returns when it is stored.
+    fn write(&self, applied: &[AppliedMigration], steps: u32) -> Result<()> {
         let shared: &DatabaseShared<E> = &self.database.shared;
         let written = attempt::run(shared, RetryPolicy::internal(shared.retries), &mut |_| (), |tx| {
-            rows.iter().try_for_each(|row| self.rows.upsert(tx, row).map(drop))
+            self.note(tx, applied, steps)
         });
         shared.answer(written, Durability::Stored)
+    }
+
+    fn note(&self, tx: &mut Transaction<'_, E>, applied: &[AppliedMigration], steps: u32) -> Result<()> {
+        self.rows.upsert(tx, &MigrationRow::of_database(self.origin, steps))?;
+        applied.iter().try_for_each(|step| self.rows.insert(tx, &MigrationRow::of_step(step)).map(drop))
     }
 
     /// Makes the error of a step that has failed.
@@ -222,7 +237,12 @@ impl<E: Engine> Migration<'_, E> {
         match error {
             // Of another database it is an error of the step.
             Error::Closed if self.database.shared.is_closed() => Error::Closed,
-            error => Error::MigrationFailed(MigrationFailed::new(number, name, error, self.sets_up)),
+            error => Error::MigrationFailed(MigrationFailed::new(
+                number,
+                name,
+                error,
+                self.origin == Origin::BeingSetUp,
+            )),
         }
     }
 }

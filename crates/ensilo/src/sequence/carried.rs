@@ -157,7 +157,7 @@ impl<E: Engine> DatabaseShared<E> {
         if definition.cycles || definition.increment < 1 {
             return Err(invalid("they have to ascend, and to end"));
         }
-        self.make_rows_of_system::<SequenceRow>()?;
+        self.make_rows_of_system::<SequenceRow>(None)?;
         let _changes = self.catalog.change();
         table.check_exists()?;
         if self.find_sequence_of_table(key.table, &name_of(&table))?.is_some() {

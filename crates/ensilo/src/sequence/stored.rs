@@ -70,7 +70,7 @@ impl<E: Engine> DatabaseShared<E> {
         reserved: Option<i128>,
     ) -> Result<Arc<SequenceCore>> {
         self.check_may_change()?;
-        let rows = self.make_rows_of_system::<SequenceRow>()?;
+        let rows = self.make_rows_of_system::<SequenceRow>(None)?;
         let mut known = self.catalog.sequences.lock();
         let row = SequenceRow::new(key, definition, reserved);
         let made = self.commit_apart(|tx| rows.insert_or_get(tx, &row));

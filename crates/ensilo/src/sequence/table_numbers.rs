@@ -101,7 +101,7 @@ impl<E: Engine> DatabaseShared<E> {
         };
         let definition = SequenceOptions::new().define(numbers)?;
         self.check_may_change()?;
-        self.make_rows_of_system::<SequenceRow>()?;
+        self.make_rows_of_system::<SequenceRow>(None)?;
         let largest = self.largest_number(table, place)?.filter(|largest| *largest >= definition.min);
         // The table is not dropped meanwhile, nor does another program have it give other numbers.
         let _changes = self.catalog.change();
