@@ -92,7 +92,7 @@ fn add_by_reading<Raw: Write>(
     }
     let local = &mut *inner.local;
     local.row.set_words(&WithSums { row: &local.before, sums: &local.sums });
-    maintain::replace_row(inner, table, indexes, key, found)
+    maintain::change_row(inner, table, indexes, key, found)
 }
 
 /// Makes `sums` the words of the row with all that is added to them. On an error, the place of the addition whose sum its number has no room for.

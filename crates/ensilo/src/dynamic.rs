@@ -250,7 +250,7 @@ impl<E: Engine> DynamicTable<E> {
             let updated = self.core.schema.update_row(&local.before, &changes, &mut local.row);
             updated.map_err(|error| self.refused_row(local, error))?;
             let indexes = self.core.indexes.load(inner.pinned);
-            maintain::replace_row(inner, &self.core, indexes, &key, found)
+            maintain::change_row(inner, &self.core, indexes, &key, found)
         })
     }
 
@@ -354,7 +354,7 @@ impl<E: Engine> DynamicTable<E> {
         inner.load_to_write(&self.core)?;
         let indexes = self.core.indexes.load(inner.pinned);
         maintain::copy_row(inner, &self.core, found)?;
-        maintain::replace_row(inner, &self.core, indexes, key, found)
+        maintain::change_row(inner, &self.core, indexes, key, found)
     }
 
     fn find_to_write(

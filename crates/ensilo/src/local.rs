@@ -18,6 +18,11 @@ use crate::row_ids::{RowIdSource, RowIds};
 use crate::session::control::SessionControl;
 use crate::worker::Lendable;
 
+/// A row is changed in place where no more than this part of its words differ, ...
+const CHANGED_SHARE: usize = 4;
+/// ... and no more than so many.
+const CHANGED_WORDS_MAX: usize = 512;
+
 /// One thread's way into the engine, and its scratch memory.
 pub(crate) struct ThreadWorker<E: Engine> {
     pub(crate) raw: E::Session,
@@ -60,6 +65,8 @@ pub(crate) struct Local<F> {
     pub(crate) row: RowBuf,
     /// The row that it replaces.
     pub(crate) before: RowBuf,
+    /// The words of `row` that are others than in `before`.
+    pub(crate) changed_words: Vec<WordPatch>,
     /// The row that is read, if it is of an older schema.
     pub(crate) converted: ConvertedRow,
     /// What an entry of an index holds: the primary key.
@@ -125,6 +132,7 @@ impl<F> Local<F> {
             jitter: Jitter::new(database << 32 | number),
             row: RowBuf::new(),
             before: RowBuf::new(),
+            changed_words: Vec::new(),
             converted: ConvertedRow::default(),
             entry: RowBuf::new(),
             entry_changes: EntryChanges::default(),
@@ -141,6 +149,24 @@ impl<F> Local<F> {
     #[inline]
     pub(crate) fn next_row_id(&mut self) -> RowId {
         self.row_ids.next(self.control.as_ref().and_then(|control| control.row_ids()))
+    }
+
+    /// Makes `changed_words` the words of `row` that are others than in `before`, one of them at least. Returns `false` where the rows are not as long, or
+    /// so many words differ that the row is better written as a whole.
+    pub(crate) fn note_changed_words(&mut self) -> bool {
+        let Local { row, before, changed_words, .. } = self;
+        let (words, words_before) = (row.words(), before.words());
+        if row.len_bytes() != before.len_bytes() || words.is_empty() {
+            return false;
+        }
+        let changed = (0..).zip(words.iter().zip(words_before)).filter(|(_, (now, before))| now != before);
+        let changed_max = (words.len() / CHANGED_SHARE).min(CHANGED_WORDS_MAX);
+        changed_words.clear();
+        changed_words.extend(changed.map(|(at, (&now, _))| (at, now)).take(changed_max + 1));
+        if changed_words.is_empty() {
+            changed_words.push((0, words[0]));
+        }
+        changed_words.len() <= changed_max
     }
 
     /// Ends the use for a session or a job.

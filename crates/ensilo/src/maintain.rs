@@ -30,7 +30,7 @@ use crate::catalog::index_set::IndexSet;
 use crate::catalog::table_core::TableCore;
 use crate::entry_changes::EntryChange;
 use crate::local::Local;
-use crate::older_rows::{LONG_ROW_BYTES, in_schema};
+use crate::older_rows::{LONG_ROW_BYTES, in_schema, is_older};
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
 use crate::{Error, Result};
@@ -187,6 +187,36 @@ pub(crate) fn replace_row<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
+    prepare_replacing(inner, table, indexes, key)?;
+    let row = &inner.local.row;
+    let _engine = region::enter(Region::Engine);
+    inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
+}
+
+/// Like [`replace_row`], where `local.before` is the row that was found in any case. Where both rows are as long, only the words that differ are
+/// written, unless they are many: the others are neither copied nor logged.
+pub(crate) fn change_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    indexes: &IndexSet<Raw::Store>,
+    key: &KeyBuf,
+    found: Raw::Found,
+) -> Result<()> {
+    if is_older(inner, table, found)? || !inner.local.note_changed_words() {
+        return replace_row(inner, table, indexes, key, found);
+    }
+    prepare_replacing(inner, table, indexes, key)?;
+    let _engine = region::enter(Region::Engine);
+    inner.raw.patch(found, &inner.local.changed_words).map_err(|abort| inner.lost(abort))
+}
+
+/// Does what comes before a row that was found is replaced by the one in `local.row`.
+fn prepare_replacing<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    indexes: &IndexSet<Raw::Store>,
+    key: &KeyBuf,
+) -> Result<()> {
     if inner.local.row.len_bytes() > LONG_ROW_BYTES {
         check_long_row(inner, table)?;
     }
@@ -194,9 +224,7 @@ pub(crate) fn replace_row<Raw: Write>(
         move_entries(inner, table, &indexes.indexes, key)?;
     }
     inner.note_change(table);
-    let row = &inner.local.row;
-    let _engine = region::enter(Region::Engine);
-    inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
+    Ok(())
 }
 
 /// Moves the entries of a row where its index keys differ between `local.before` and `local.row`. The keys in

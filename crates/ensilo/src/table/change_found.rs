@@ -101,7 +101,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         whole(columns.rewrite(&local.before, &mut local.row));
         let bytes = self.encode(key)?;
         let indexes = self.core.indexes.load(inner.pinned);
-        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
+        maintain::change_row(inner, &self.core, indexes, &bytes, found)
     }
 
     #[inline]
@@ -115,10 +115,12 @@ impl<T: Row, E: Engine> Table<T, E> {
         inner.load_to_write(&self.core)?;
         let bytes = self.encode(key)?;
         let indexes = self.core.indexes.load(inner.pinned);
-        if !indexes.indexes.is_empty() {
-            maintain::copy_row(inner, &self.core, found)?;
+        if indexes.indexes.is_empty() {
+            row.encode(&mut inner.local.row);
+            return maintain::replace_row(inner, &self.core, indexes, &bytes, found);
         }
+        maintain::copy_row(inner, &self.core, found)?;
         row.encode(&mut inner.local.row);
-        maintain::replace_row(inner, &self.core, indexes, &bytes, found)
+        maintain::change_row(inner, &self.core, indexes, &bytes, found)
     }
 }

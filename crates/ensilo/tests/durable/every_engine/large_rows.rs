@@ -23,6 +23,13 @@ struct Visits {
     visits: u64,
 }
 
+/// A column of an index.
+#[derive(Clone, Debug, PartialEq, Columns)]
+#[columns(of = Document)]
+struct Kind {
+    kind: u32,
+}
+
 /// The document of a later version.
 #[derive(Clone, Debug, PartialEq, Row)]
 #[row(table = "document", index(name = "by_kind", columns(kind)))]
@@ -89,6 +96,33 @@ fn large_rows_come_back_from_the_log() {
     for seed in 0..2 {
         let crashed = Arc::new(disk.fork().crash(seed));
         assert_documents(&open(&crashed), &[visited(1, 5), document(2)]);
+    }
+}
+
+#[test]
+fn whatever_changes_beside_a_large_value_is_logged_without_it() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = with_documents(&disk, 2);
+    let (table, values) = (documents(&db), db.open_dynamic_table("document").unwrap());
+    let before = logged_bytes(&db);
+    db.transact(|tx| table.update(tx, 1, |kind: &mut Kind| kind.kind = 7)).unwrap();
+    db.transact(|tx| values.update(tx, &[1u32.into()], &[("visits", 5u64.into())])).unwrap();
+    db.transact(|tx| table.update(tx, 0, |document: &mut Document| document.body[VALUE_BYTES / 2] ^= 1)).unwrap();
+    db.transact(|tx| {
+        let mut row = values.get(tx, &[1u32.into()])?.unwrap();
+        row[1] = 8u32.into();
+        values.replace(tx, &row)
+    })
+    .unwrap();
+    assert!(logged_bytes(&db) - before < 4000);
+    let mut first = document(0);
+    first.body[VALUE_BYTES / 2] ^= 1;
+    let crashed = Arc::new(disk.fork().crash(3));
+    for db in [db, open(&crashed)] {
+        assert_documents(&db, &[first.clone(), Document { kind: 8, ..visited(1, 5) }]);
+        let by_kind = documents(&db).index::<u32>("by_kind").unwrap();
+        let of_kind = |kind: u32| db.transact(|tx| by_kind.prefix((kind,)).count(tx)).unwrap();
+        assert_eq!([0, 1, 7, 8].map(of_kind), [1, 0, 0, 1]);
     }
 }
 
