@@ -75,9 +75,7 @@ impl Pool {
         let started = thread::Builder::new().name(format!("ensilo-worker-{number}")).spawn(body);
         started.map_err(|error| {
             self.stop();
-            Error::InvalidOption(crate::error::Name::new(format!(
-                "pool thread {number} does not start: {error}"
-            )))
+            Error::not_started(format_args!("pool thread {number}"), &error)
         })
     }
 

@@ -137,11 +137,8 @@ impl<E: Engine> Notifier<E> {
             let _ending = EndsSubscribers(&shared.notifier);
             shared.notifier.run(&shared);
         });
-        *thread = Some(started.map_err(|error| {
-            Error::InvalidOption(Name::new(format!(
-                "the thread that calls subscribers does not start: {error}"
-            )))
-        })?);
+        let refused = |error| Error::not_started("the thread that calls subscribers", &error);
+        *thread = Some(started.map_err(refused)?);
         Ok(())
     }
 

@@ -11,7 +11,6 @@ use ensilo_engine::WorkerCounters;
 use ensilo_epoch::Epoch;
 use ensilo_log::ForeignAfter;
 
-use crate::error::Name;
 use crate::mutex::lock;
 use crate::{Error, Result};
 
@@ -79,11 +78,8 @@ impl Collector {
                 close(&database);
             }
         });
-        let thread = thread.map_err(|error| {
-            Error::InvalidOption(Name::new(format!(
-                "the thread that collects garbage does not start: {error}"
-            )))
-        })?;
+        let thread =
+            thread.map_err(|error| Error::not_started("the thread that collects garbage", &error))?;
         *lock(&self.thread) = Some(thread);
         lock(&self.control.wanted).has_thread = true;
         Ok(())

@@ -1,5 +1,7 @@
 //! Errors of the layers beneath, turned into this crate's.
 
+use std::fmt::Display;
+use std::io;
 use std::sync::Arc;
 
 use ensilo_engine::{AbortReason, TableId};
@@ -19,6 +21,12 @@ impl Error {
             AbortReason::TransactionTooLarge => Error::TransactionTooLarge(Abort::new(abort)),
             _ => Error::Aborted(Abort::new(abort)),
         }
+    }
+
+    /// Makes the error of a thread of the database that the system has refused.
+    #[cold]
+    pub(crate) fn not_started(thread: impl Display, error: &io::Error) -> Self {
+        Error::InvalidOption(Name::new(format!("{thread} does not start: {error}")))
     }
 
     /// Makes the error of files that cannot be opened.

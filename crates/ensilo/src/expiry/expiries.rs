@@ -98,9 +98,7 @@ fn start_thread<E: Engine>(shared: Arc<DatabaseShared<E>>) -> Result<JoinHandle<
             resume_unwind(panic)
         });
     });
-    started.map_err(|error| {
-        Error::InvalidOption(Name::new(format!("the thread that removes rows does not start: {error}")))
-    })
+    started.map_err(|error| Error::not_started("the thread that removes rows", &error))
 }
 
 impl Expiries {

@@ -107,7 +107,8 @@ fn whatever_changes_beside_a_large_value_is_logged_without_it() {
     let before = logged_bytes(&db);
     db.transact(|tx| table.update(tx, 1, |kind: &mut Kind| kind.kind = 7)).unwrap();
     db.transact(|tx| values.update(tx, &[1u32.into()], &[("visits", 5u64.into())])).unwrap();
-    db.transact(|tx| table.update(tx, 0, |document: &mut Document| document.body[VALUE_BYTES / 2] ^= 1)).unwrap();
+    db.transact(|tx| table.update(tx, 0, |document: &mut Document| document.body[VALUE_BYTES / 2] ^= 1))
+        .unwrap();
     db.transact(|tx| {
         let mut row = values.get(tx, &[1u32.into()])?.unwrap();
         row[1] = 8u32.into();
