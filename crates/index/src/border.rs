@@ -6,7 +6,7 @@
 //! line 1, 2      slices 4 to 14, values 0 to 4
 //! line 3, 4      values 5 to 14, suffix bag, next, previous, parent, low, latest removal
 //! ```
-//! A slot is a slice, a kind and a value; for kind `LAYER` the value is the address of the layer's node.
+//! A slot is a slice, a kind and a value; for the kinds `LAYER` and `PATH` the value is the address of the layer's node.
 //!
 //! # Invariants
 //! - **B1** The slots in use, in the order of the permutation, rise strictly by slice and class. All keys with one slice lie
@@ -21,6 +21,7 @@
 //! - **B6** A node's latest removal is at least the number of every key that was removed from its range, by whatever node had this range
 //!   then: it rises before the key is missing, and goes with the range where that moves (to the right half of a split, to a new layer and
 //!   back, to the node before one that leaves).
+//! - **B7** A slot of kind `PATH` has one or more whole slices in the bag.
 //!
 //! # Memory ordering
 //! `[slot]` a new permutation is stored with Release after the slot's words, and loaded with Acquire before them. `[value]` a
@@ -37,7 +38,7 @@ use ensilo_sync::prefetch;
 
 use crate::WIDTH;
 use crate::interior::Interior;
-use crate::key::{KeyTail, LAYER, SUFFIX, class_of};
+use crate::key::{KeyTail, LAYER, PATH, SUFFIX, class_of, has_bytes, leads_to_a_layer};
 use crate::node::{Link, Node};
 use crate::permuter::Permuter;
 use crate::run::Run;
@@ -87,7 +88,7 @@ pub(crate) struct CutSlot {
 impl CutSlot {
     /// Returns whether the slot led to a layer.
     pub(crate) fn led_to_a_layer(&self) -> bool {
-        self.held.kind == LAYER
+        leads_to_a_layer(self.held.kind)
     }
 }
 
@@ -98,8 +99,13 @@ pub(crate) enum Probe {
     Missing,
     /// The key's value.
     Value(u64),
-    /// The value word of a slot of kind `LAYER`.
-    Layer(u64),
+    /// The key goes on in a layer.
+    Layer {
+        /// The value word of the slot that leads there.
+        node: u64,
+        /// The bytes that the keys of that layer have lost: the slice, and the path if there is one.
+        skipped_bytes: u32,
+    },
 }
 
 /// What a locked node has for a key.
@@ -107,7 +113,7 @@ pub(crate) enum Probe {
 pub(crate) enum KeyContent {
     /// No slot has its slice and class.
     Nothing,
-    /// Another key has its slice and goes on differently.
+    /// Another key has its slice and goes on differently; or all others do that have its slice, and differ from it within their path.
     OtherSuffix,
     /// All keys that go on behind its slice are in a layer.
     Layer,
@@ -242,9 +248,13 @@ impl Border {
         self.values[slot].store(value, Ordering::Release);
     }
 
-    /// Makes a slot of kind `SUFFIX` one of kind `LAYER`. The caller holds the lock and readers wait.
-    pub(crate) fn set_layer(&self, slot: usize, layer: u64) {
-        self.kinds[slot].store(LAYER, Ordering::Relaxed);
+    /// Makes a slot of kind `SUFFIX` or `PATH` one that leads to another layer, behind a path of the first `path_bytes` of its bytes.
+    /// The caller holds the lock and readers wait.
+    pub(crate) fn set_layer(&self, slot: usize, layer: u64, path_bytes: usize) {
+        if path_bytes > 0 {
+            self.shorten_bytes(slot, path_bytes);
+        }
+        self.kinds[slot].store(if path_bytes > 0 { PATH } else { LAYER }, Ordering::Relaxed);
         self.set_value(slot, layer);
     }
 
@@ -278,12 +288,12 @@ impl Border {
         self.run.store(run.to_byte(), Ordering::Relaxed);
     }
 
-    /// Copies the slot `from` of another node, with its suffix if it has one, for which room was reserved. The caller owns this
+    /// Copies the slot `from` of another node, with its suffix or path if it has one, for which room was reserved. The caller owns this
     /// node and holds the lock of the other.
     pub(crate) fn copy_slot(&self, slot: usize, other: &Border, from: usize) {
         let content = other.slot(from);
         self.set_slot(slot, content);
-        if content.kind == SUFFIX
+        if has_bytes(content.kind)
             && let (Some(bag), Some(suffix)) = (self.suffixes(), other.suffix(from))
         {
             bag.append_copy(slot, suffix);
@@ -312,9 +322,18 @@ impl Border {
         let value = self.value(slot);
         prefetch(ptr::without_provenance(value as usize));
         match kind {
-            LAYER => Probe::Layer(value),
+            LAYER => Probe::Layer { node: value, skipped_bytes: 8 },
+            PATH => self.probe_path(slot, value, key),
             SUFFIX if !self.suffix_equals(slot, key) => Probe::Missing,
             _ => Probe::Value(value),
+        }
+    }
+
+    #[cold]
+    fn probe_path(&self, slot: usize, node: u64, key: KeyTail<'_>) -> Probe {
+        match self.path_before(slot, key) {
+            Some(path_bytes) => Probe::Layer { node, skipped_bytes: 8 + path_bytes },
+            None => Probe::Missing,
         }
     }
 
@@ -342,6 +361,8 @@ impl Border {
         let Some(slot) = place.slot else { return KeyContent::Nothing };
         match self.kind(slot) {
             LAYER => KeyContent::Layer,
+            PATH if self.path_before(slot, key).is_some() => KeyContent::Layer,
+            PATH => KeyContent::OtherSuffix,
             SUFFIX if !self.suffix_equals(slot, key) => KeyContent::OtherSuffix,
             _ => KeyContent::Value(self.value(slot)),
         }

@@ -29,7 +29,7 @@ pub(crate) struct Position<'g, 'k> {
     pub(crate) version: NodeVersion,
     /// The key from this layer on.
     pub(crate) key: KeyTail<'k>,
-    /// The layer, counted from the top.
+    /// The layer, counted from the top by the slots that lead there. Another thread may make one more on the way to it.
     pub(crate) depth: usize,
     /// `Layer` only where the descent had to stop above it. None where a writer has not looked: it looks under the lock.
     pub(crate) probe: Option<Probe>,
@@ -106,15 +106,15 @@ impl Masstree {
             }
             let ((border, version), probe) = probe_stable(border, version, key)?;
             match probe {
-                Probe::Layer(word) if depth < depth_max => {
-                    // SAFETY: the slot was one of kind LAYER at the version that was just compared, during the guard's life.
-                    root = unsafe { NodeRef::from_word(word) };
+                Probe::Layer { node, skipped_bytes } if depth < depth_max => {
+                    // SAFETY: the slot led to a layer at the version that was just compared, during the guard's life.
+                    root = unsafe { NodeRef::from_word(node) };
                     reach(Step::LayerFound);
                     root.prefetch();
                     if TO_WRITE && !root.version().looks_like_a_root() {
                         refer_to_root(border, version, key, root);
                     }
-                    key = key.below();
+                    key = key.behind(skipped_bytes as usize);
                     depth += 1;
                 }
                 _ => return Some(Position { border, version, key, depth, probe: Some(probe) }),

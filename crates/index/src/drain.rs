@@ -7,7 +7,7 @@ use ensilo_slab::AccountId;
 
 use crate::Masstree;
 use crate::border::Border;
-use crate::key::LAYER;
+use crate::key::leads_to_a_layer;
 use crate::locked::Locked;
 use crate::node::{Header, Node, NodeRef};
 use crate::node_kind::NodeKind;
@@ -69,8 +69,8 @@ impl Drain {
     fn drain_border(&mut self, border: &Border, guard: &Guard<'_>, each: &mut impl FnMut(u64)) {
         for slot in border.permuter().slots() {
             let value = border.value(slot);
-            if border.kind(slot) == LAYER {
-                // SAFETY: the slot has kind LAYER, and nobody else is here to change that.
+            if leads_to_a_layer(border.kind(slot)) {
+                // SAFETY: the slot leads to a layer, and nobody else is here to change that.
                 self.pending.push(top_of(unsafe { NodeRef::from_word(value) }).pointer());
             } else {
                 each(value);

@@ -57,6 +57,26 @@ impl<'b> Edge<'b> {
         }
     }
 
+    /// Returns the edge as the layer behind a path sees it if this is the low end; none if no key behind the path is in the range.
+    pub(crate) fn behind_path_as_low(self, path: &[u8]) -> Option<Edge<'b>> {
+        self.behind_path(path, Ordering::Greater)
+    }
+
+    /// Returns the same if this is the high end.
+    pub(crate) fn behind_path_as_high(self, path: &[u8]) -> Option<Edge<'b>> {
+        self.behind_path(path, Ordering::Less)
+    }
+
+    fn behind_path(self, path: &[u8], inside: Ordering) -> Option<Edge<'b>> {
+        let Edge::At { key, inclusive } = self else { return Some(Edge::Open) };
+        if key.bytes().len() > path.len() && key.bytes().starts_with(path) {
+            return Some(Edge::At { key: key.behind(path.len()), inclusive });
+        }
+        // Keys behind the path are longer than it: where the edge ends within it they come after the edge.
+        let order = if path < key.bytes() { Ordering::Less } else { Ordering::Greater };
+        (order == inside).then_some(Edge::Open)
+    }
+
     /// Returns where a slot lies if this is the low end.
     #[inline]
     pub(crate) fn of_low(self, slice: u64, kind: u8) -> Side {

@@ -202,11 +202,11 @@ impl<'g> Descent<'g, '_> {
             match probe {
                 Probe::Value(value) => DescentState::Done(Lookup::Found(value)),
                 Probe::Missing => DescentState::Done(Lookup::Missing(NodeStamp::new(border, version))),
-                Probe::Layer(word) => {
-                    // SAFETY: the slot was one of kind LAYER at the version that was just compared, while pinned.
-                    let layer = unsafe { NodeRef::from_word(word) };
+                Probe::Layer { node, skipped_bytes } => {
+                    // SAFETY: the slot led to a layer at the version that was just compared, while pinned.
+                    let layer = unsafe { NodeRef::from_word(node) };
                     layer.prefetch();
-                    self.key = self.key.below();
+                    self.key = self.key.behind(skipped_bytes as usize);
                     DescentState::Root(layer)
                 }
             }

@@ -4,7 +4,9 @@
 //! - **layer**: a B+-tree over one 8-byte slice of the keys; the layer at depth `d` sorts by bytes `8d..8d+8`.
 //! - **slice**: these bytes as a big-endian number, filled with zero bytes where the key ends.
 //! - **kind**: how a slot goes on behind its slice. A key that ends within the slice has its length there, 0 to 8; one
-//!   that goes on has [`SUFFIX`] if the slot holds its tail, [`LAYER`] if the slot holds a tree of tails.
+//!   that goes on has [`SUFFIX`] if the slot holds its tail, [`LAYER`] if the slot holds a tree of tails, [`PATH`] if it holds
+//!   what all these tails begin with, and a tree of what comes behind.
+//! - **path**: whole slices that all keys behind a slot have in common, kept in the slot instead of a layer for each: see `path`.
 //! - **class**: the kind as far as order goes: 0 to 8, or 9 for all that goes on. Slots are sorted by slice, then class;
 //!   a shorter key comes before a longer one with the same slice bytes, since its slice is filled with zeros.
 
@@ -12,6 +14,8 @@
 pub(crate) const SUFFIX: u8 = 9;
 /// The kind of a slot that stands for all keys which go on behind the slice.
 pub(crate) const LAYER: u8 = 10;
+/// The kind of a slot that stands for the same, where all these keys share a path in front of the layer.
+pub(crate) const PATH: u8 = 11;
 
 /// The bytes of a key from some depth on.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -59,7 +63,13 @@ impl<'k> KeyTail<'k> {
     /// Returns the same key one layer down.
     #[inline]
     pub(crate) fn below(self) -> KeyTail<'k> {
-        KeyTail::new(self.suffix())
+        self.behind(8)
+    }
+
+    /// Returns the same key behind so many bytes. Panics if it is shorter.
+    #[inline]
+    pub(crate) fn behind(self, len_bytes: usize) -> KeyTail<'k> {
+        KeyTail::new(&self.bytes[len_bytes..])
     }
 }
 
@@ -67,6 +77,18 @@ impl<'k> KeyTail<'k> {
 #[inline]
 pub(crate) fn class_of(kind: u8) -> u8 {
     kind.min(SUFFIX)
+}
+
+/// Returns whether a slot of this kind leads to a layer.
+#[inline]
+pub(crate) fn leads_to_a_layer(kind: u8) -> bool {
+    kind >= LAYER
+}
+
+/// Returns whether a slot of this kind has bytes in its node's bag: a suffix or a path.
+#[inline]
+pub(crate) fn has_bytes(kind: u8) -> bool {
+    kind == SUFFIX || kind == PATH
 }
 
 /// Returns the first 8 bytes as a big-endian number, short ones filled with zeros at the end.

@@ -6,7 +6,7 @@ use ensilo_sync::prefetch;
 
 use crate::WIDTH;
 use crate::border::Border;
-use crate::key::{LAYER, SUFFIX};
+use crate::key::{has_bytes, leads_to_a_layer};
 use crate::node_kind::prefetch_lines;
 use crate::suffix::{Suffix, SuffixBag, SuffixEntry};
 
@@ -44,7 +44,7 @@ impl<'g> LeafCopy<'g> {
         for (entry, slot) in self.entries.iter_mut().zip(slots) {
             let kind = border.kind(slot);
             let suffix = match self.bag {
-                Some(bag) if kind == SUFFIX => bag.entry(slot),
+                Some(bag) if has_bytes(kind) => bag.entry(slot),
                 _ => SuffixEntry::default(),
             };
             *entry = Entry { slice: border.slice(slot), value: border.value(slot), suffix, kind };
@@ -62,7 +62,7 @@ impl<'g> LeafCopy<'g> {
         self.next
     }
 
-    /// Returns the suffix of an entry of kind `SUFFIX`.
+    /// Returns the suffix of an entry of kind `SUFFIX`, or the path of one of kind `PATH`.
     #[inline]
     pub(crate) fn suffix(&self, entry: Entry) -> Suffix<'g> {
         let bag = self.bag.unwrap_or_else(|| panic!("a node with suffixes has a bag"));
@@ -75,6 +75,6 @@ impl Entry {
     #[inline]
     pub(crate) fn prefetch(self) {
         let address = ptr::without_provenance(self.value as usize);
-        if self.kind == LAYER { prefetch_lines(address) } else { prefetch(address) }
+        if leads_to_a_layer(self.kind) { prefetch_lines(address) } else { prefetch(address) }
     }
 }

@@ -13,10 +13,11 @@
 //! - A node's lower bound is a field of its own; so slots can be reused freely, and ranges checked.
 //! - A split takes all its locks before it changes anything: with no memory for a node the tree stays as it was.
 //! - An empty layer leaves the tree in the remove that empties it.
+//! - Slices that all keys of a layer share make no layers above it: the slot that leads there keeps them, see `path`.
 //! - Interior nodes have 14 keys, and so four cache lines.
 //!
 //! # Terms
-//! - **slice**, **layer**, **suffix**: see `key`.
+//! - **slice**, **layer**, **suffix**, **path**: see `key`.
 //! - **border node**: a leaf; it holds slots for keys and layers. **interior node**: it leads to them.
 //! - **stamp**: a border node and the version at which it was read.
 //! - **insert**, **shrink**: the two kinds of change that a version counts.
@@ -39,6 +40,7 @@ mod leaf_copy;
 mod locked;
 mod node;
 mod node_kind;
+mod path;
 mod permuter;
 mod planted;
 mod remove;

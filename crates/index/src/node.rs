@@ -43,7 +43,7 @@ impl<'g> NodeRef<'g> {
         NodeRef { header, guard: PhantomData }
     }
 
-    /// Returns the node behind the value word of a slot of kind `LAYER`.
+    /// Returns the node behind the value word of a slot that leads to a layer.
     ///
     /// # Safety
     /// The word was the value of such a slot at a moment of `'g`.
@@ -54,7 +54,7 @@ impl<'g> NodeRef<'g> {
         unsafe { Self::new(NonNull::new_unchecked(header)) }
     }
 
-    /// Returns the word by which a slot of kind `LAYER` refers to this node.
+    /// Returns the word by which a slot that leads to a layer refers to this node.
     pub(crate) fn to_word(self) -> u64 {
         self.header.as_ptr().expose_provenance() as u64
     }

@@ -10,6 +10,10 @@ pub enum Fault {
     LookWithoutCheck,
     /// An insert into a free slot leaves the node's version as it was.
     SilentInsert,
+    /// A slot becomes a layer, or a path is left, without a mark.
+    UnmarkedLayer,
+    /// The same, and the node's version stays as it was.
+    SilentLayer,
     /// A split rewrites the left node without a mark.
     UnmarkedSplit,
     /// A node that loses the beginning of its range counts that as an insert.
@@ -18,6 +22,8 @@ pub enum Fault {
     BoundNotRaised,
     /// The nodes of an empty layer are retired before the slot that leads to them is taken out.
     RetiredBeforeUnlinked,
+    /// A remover does not look again for its empty layer, where that is not where it was.
+    LayerLookedForOnce,
     /// What takes over the range of a node that leaves does not take over its latest removal.
     RemovalForgotten,
 }

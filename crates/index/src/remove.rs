@@ -5,7 +5,6 @@ use ensilo_sync::region::{self, Region};
 
 use crate::Masstree;
 use crate::border::{Border, CutSlot, KeyContent, Probe};
-use crate::key::LAYER;
 use crate::locked::Locked;
 use crate::node::NodeRef;
 use crate::node_kind::NodeKind;
@@ -129,24 +128,31 @@ impl Masstree {
     }
 
     /// While the layer at `depth` on the way to `key` is empty, takes it out of the layer above. An error is the node that keeps it.
+    ///
+    /// Where another thread has put a layer between these two, or has taken this one out, the lowest one is looked for.
     fn drop_empty_layers(
         &self,
         key: &[u8],
-        depth: usize,
+        mut depth: usize,
         mut layer: LayerState,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
     ) -> Result<(), NodeId> {
-        for depth in (0..depth).rev() {
-            if layer == LayerState::InUse {
-                break;
+        while depth > 0 && layer == LayerState::Empty {
+            match self.drop_layer_below(key, depth - 1, guard, may_change)? {
+                Some(above) => (depth, layer) = (depth - 1, above),
+                None if is_planted(Fault::LayerLookedForOnce) => return Ok(()),
+                None => {
+                    let lowest = self.descend_to_write(key, usize::MAX, guard);
+                    (depth, layer) = (lowest.depth, state_of_layer(lowest.border));
+                }
             }
-            layer = self.drop_layer_below(key, depth, guard, may_change)?;
         }
         Ok(())
     }
 
-    /// Takes the layer below `depth` on the way to `key` out of the layer at `depth`, if it is still empty.
+    /// Takes the layer below `depth` on the way to `key` out of the layer at `depth`, and returns what is left of that one; none if there is no
+    /// empty one.
     #[cold]
     fn drop_layer_below(
         &self,
@@ -154,25 +160,26 @@ impl Masstree {
         depth: usize,
         guard: &Guard<'_>,
         may_change: &mut impl FnMut(NodeId) -> bool,
-    ) -> Result<LayerState, NodeId> {
+    ) -> Result<Option<LayerState>, NodeId> {
         loop {
             let position = self.descend_to_write(key, depth, guard);
-            if !matches!(position.probe, Some(Probe::Layer(_))) {
-                return Ok(LayerState::InUse);
+            if !matches!(position.probe, Some(Probe::Layer { .. })) {
+                return Ok(None);
             }
             let Some(border) = position.lock() else { continue };
             let place = border.find(position.key);
-            let Some(slot) = place.slot.filter(|&slot| border.kind(slot) == LAYER) else {
+            let leads_on = border.content(position.key, place) == KeyContent::Layer;
+            let Some(slot) = place.slot.filter(|_| leads_on) else {
                 border.unlock_unchanged();
-                return Ok(LayerState::InUse);
+                return Ok(None);
             };
-            // SAFETY: the slot has kind LAYER, and stays so while we hold the lock.
+            // SAFETY: the slot leads to a layer, the same while we hold the lock.
             let layer = unsafe { NodeRef::from_word(border.value(slot)) };
             let nodes = match EmptyLayer::lock(layer, &border, may_change) {
                 Ok(Some(nodes)) => nodes,
                 others => {
                     border.unlock_unchanged();
-                    return others.map(|_| LayerState::InUse);
+                    return others.map(|_| None);
                 }
             };
             let deleted = nodes.delete();
@@ -180,7 +187,7 @@ impl Masstree {
             planted::reach(Step::LayerDeleted);
             let latest =
                 if is_planted(Fault::RemovalForgotten) { 0 } else { deleted.border.number_to_inherit() };
-            return Ok(self.take_out(border, place.position, latest, Some(deleted), guard));
+            return Ok(Some(self.take_out(border, place.position, latest, Some(deleted), guard)));
         }
     }
 }
@@ -302,7 +309,7 @@ mod tests {
 
     use super::*;
     use crate::descend::find_border;
-    use crate::key::KeyTail;
+    use crate::key::{KeyTail, leads_to_a_layer};
     use crate::node::Node;
     use crate::planted::stop_at;
 
@@ -313,8 +320,8 @@ mod tests {
     /// The node of the layer that the first slot of the tree leads to, if it leads to one.
     fn layer_below<'g>(tree: &'g Masstree, guard: &'g Guard<'_>) -> Option<NodeRef<'g>> {
         let border = first_border(tree.root(guard));
-        let slot = border.permuter().slots().next().filter(|&slot| border.kind(slot) == LAYER)?;
-        // SAFETY: the slot is one of kind LAYER, and the only thread that changes it is this one.
+        let slot = border.permuter().slots().next().filter(|&slot| leads_to_a_layer(border.kind(slot)))?;
+        // SAFETY: the slot leads to a layer, and the only thread that changes it is this one.
         Some(unsafe { NodeRef::from_word(border.value(slot)) })
     }
 
@@ -341,12 +348,8 @@ mod tests {
                 advance(&epochs, 3);
                 // Kept until the end of the test.
                 let guard = std::mem::ManuallyDrop::new(reader.pin());
-                // The lowest layer is empty first: the slot that leads to it lies one layer down.
-                let middle = layer_below(&tree, &guard).unwrap();
-                let below = first_border(middle);
-                let slot = below.permuter().slots().next().unwrap();
-                assert_eq!(below.kind(slot), LAYER, "a reader that pins now still comes here");
-                found.set(below.value(slot));
+                let layer = layer_below(&tree, &guard).expect("a reader that pins now still comes here");
+                found.set(layer.to_word());
             }
         };
         stop_at(Step::LayerDeleted, stopped);
@@ -354,7 +357,7 @@ mod tests {
         assert_ne!(found.get(), 0, "the remover came to the step");
         advance(&epochs, 5);
         remover.collect(usize::MAX);
-        // SAFETY: the reader is pinned since before it read this word from a slot of kind LAYER.
+        // SAFETY: the reader is pinned since before it read this word from a slot that led to a layer.
         let node = unsafe { NodeRef::from_word(found.get()) };
         let NodeKind::Border(border) = node.kind() else { panic!("one border node was left") };
         assert!(node.version().stable().is_deleted(), "it says that it has left the tree");
@@ -369,9 +372,9 @@ mod tests {
     /// The layer's node as a reader finds it that may be overtaken by a remover; none if it was.
     fn look<'g>(tree: &'g Masstree, guard: &'g Guard<'_>) -> Option<NodeRef<'g>> {
         let (border, version) = find_border(tree.root(guard), KeyTail::new(SHALLOW).slice())?;
-        let Probe::Layer(word) = border.probe(KeyTail::new(SHALLOW)) else { return None };
-        // SAFETY: the slot was one of kind LAYER at the version that is compared.
-        (!border.version().has_changed(version)).then(|| unsafe { NodeRef::from_word(word) })
+        let Probe::Layer { node, .. } = border.probe(KeyTail::new(SHALLOW)) else { return None };
+        // SAFETY: the slot led to a layer at the version that is compared.
+        (!border.version().has_changed(version)).then(|| unsafe { NodeRef::from_word(node) })
     }
 
     /// The remover loses its core at the worst place for some epochs each time, and readers with a node in their hands for more of

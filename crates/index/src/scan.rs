@@ -25,7 +25,7 @@ use crate::Masstree;
 use crate::border::Border;
 use crate::descend::{Responsible, advance, find_border, true_root};
 use crate::edge::{Edge, Side};
-use crate::key::{LAYER, SUFFIX};
+use crate::key::{LAYER, PATH, SUFFIX, leads_to_a_layer};
 use crate::key_buffer::KeyBuffer;
 use crate::leaf_copy::{Entry, LeafCopy};
 use crate::node::{Node, NodeRef};
@@ -213,7 +213,7 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
 
     #[inline]
     fn approach(&mut self, entry: Entry) {
-        if entry.kind != LAYER {
+        if !leads_to_a_layer(entry.kind) {
             let _caller = self.caller.enter();
             self.visitor.approach(entry.value);
         }
@@ -235,16 +235,34 @@ impl<V: ScanVisitor, const REVERSE: bool> TreeScan<'_, V, REVERSE> {
         }
         let range = range.behind(entry);
         if entry.kind == LAYER {
-            // SAFETY: the slot was of kind LAYER at the version at which the node was copied, while pinned.
-            let layer = unsafe { NodeRef::from_word(entry.value) };
-            return self.layer(layer, depth + 1, Some(border), range);
+            return self.layer_behind(entry, depth + 1, border, range);
         }
         let suffix = self.key.set_suffix(depth, copy.suffix(entry));
+        if entry.kind == PATH {
+            let depth = depth + 1 + suffix.len() / 8;
+            let range = range.behind_path(suffix);
+            return range
+                .map_or(ControlFlow::Continue(()), |range| self.layer_behind(entry, depth, border, range));
+        }
         if !range.low.admits_as_low(suffix) || !range.high.admits_as_high(suffix) {
             return ControlFlow::Continue(());
         }
         let len = 8 * (depth + 1) + suffix.len();
         self.hand_out(len, entry.value)
+    }
+
+    /// Hands out what lies in the range in the layer to which an entry leads.
+    #[inline]
+    fn layer_behind(
+        &mut self,
+        entry: Entry,
+        depth: usize,
+        border: &Border,
+        range: LayerRange<'_>,
+    ) -> ControlFlow<()> {
+        // SAFETY: the slot led to a layer at the version at which the node was copied, while pinned.
+        let layer = unsafe { NodeRef::from_word(entry.value) };
+        self.layer(layer, depth, Some(border), range)
     }
 
     #[inline]
@@ -266,6 +284,14 @@ impl<'b> LayerRange<'b> {
             _ => Edge::Open,
         };
         LayerRange { low, high }
+    }
+
+    /// Returns the part of the range behind a path that all its keys begin with; none if that is empty.
+    fn behind_path(self, path: &[u8]) -> Option<LayerRange<'b>> {
+        Some(LayerRange {
+            low: self.low.behind_path_as_low(path)?,
+            high: self.high.behind_path_as_high(path)?,
+        })
     }
 }
 

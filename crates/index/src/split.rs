@@ -14,7 +14,7 @@ use ensilo_slab::{AccountId, OutOfMemory};
 use crate::border::Border;
 use crate::insert::{InsertObserver, Insertion, reserve_for, write_new_slot};
 use crate::interior::Interior;
-use crate::key::SUFFIX;
+use crate::key::has_bytes;
 use crate::locked::Locked;
 use crate::node::{Node, NodeRef};
 use crate::planted::{Fault, is_planted};
@@ -117,7 +117,8 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
     fn fill_right(&self, right: &Border, division: Division) -> Result<(), OutOfMemory> {
         let left = &*self.border;
         let moved = || left.permuter().slots().skip(division.first_moved());
-        let suffixes = moved().filter(|&slot| left.kind(slot) == SUFFIX).filter_map(|slot| left.suffix(slot));
+        let suffixes =
+            moved().filter(|&slot| has_bytes(left.kind(slot))).filter_map(|slot| left.suffix(slot));
         let mut words: usize = suffixes.map(|suffix| words_for(suffix.len())).sum();
         if !division.new_goes_left() && self.key.goes_on() {
             words += words_for(self.key.suffix().len());
@@ -131,7 +132,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
             right.set_permuter(permuter.insert(permuter.len()));
         }
         if !division.new_goes_left() {
-            write_new_slot(right, division.new - division.middle, self.key, self.value);
+            write_new_slot(right, division.new - division.middle, self.key, self.key.class(), self.value);
             if division.ascending {
                 right.set_run(left.run().carried_to(right.permuter().slot(0)));
             }
@@ -149,7 +150,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         link_behind(&left, &right);
         left.truncate(division.first_moved());
         if division.new_goes_left() {
-            write_new_slot(&left, division.new, self.key, self.value);
+            write_new_slot(&left, division.new, self.key, self.key.class(), self.value);
         }
         let sibling = NewSibling { old: left.node(), new: right.node(), low: right.low() };
         let new_root = ancestors.insert(sibling, division.ascending);

@@ -3,7 +3,7 @@
 use ensilo_epoch::Guard;
 
 use crate::Masstree;
-use crate::key::LAYER;
+use crate::key::leads_to_a_layer;
 use crate::node::{Node, NodeRef};
 use crate::node_kind::NodeKind;
 use crate::{WIDTH, descend::true_root};
@@ -69,10 +69,10 @@ impl Statistics {
                 let is_stable = !border.version().has_changed(version);
                 for slot in slots {
                     self.slots_used += 1;
-                    if slot.kind != LAYER {
+                    if !leads_to_a_layer(slot.kind) {
                         self.keys += 1;
                     } else if is_stable {
-                        // SAFETY: the slot was of kind LAYER at the version that was just compared, while pinned.
+                        // SAFETY: the slot led to a layer at the version that was just compared, while pinned.
                         self.add_layer(unsafe { NodeRef::from_word(slot.value) }, depth);
                     }
                 }

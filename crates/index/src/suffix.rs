@@ -1,4 +1,4 @@
-//! The tails of a border node's keys: what comes behind the slices of slots of kind `SUFFIX`.
+//! The tails of a border node's keys: what comes behind the slices of slots of kind `SUFFIX`, and the paths of slots of kind `PATH`.
 //!
 //! # Layout
 //! One block of memory per border node that has such slots:
@@ -12,7 +12,8 @@
 //! - **S1** Space is only appended: words below `used_words` never change, and each entry ever stored describes such
 //!   words. So an entry read at any time can be followed safely, and an entry that was read under a node version
 //!   which was still valid afterwards can be followed later, too.
-//! - **S2** When the space is used up the owner of the node's lock copies the live suffixes into a larger bag and retires this one.
+//!   A suffix that becomes a path, or a path that becomes shorter, gets an entry for the first of its words.
+//! - **S2** When the space is used up the owner of the node's lock copies the live suffixes into another bag and retires this one.
 //!
 //! # Memory ordering
 //! `[suffix]` an entry is stored with Release after its words and loaded with Acquire before they are read.
@@ -30,6 +31,8 @@ use crate::WIDTH;
 use crate::unlinked::TreePart;
 
 const LENGTH_BITS: u32 = 16;
+
+const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 
 const LINE_BYTES: usize = 64;
 
@@ -122,10 +125,13 @@ impl<'g> SuffixBag<'g> {
         (0..SHORT_BAG_BYTES).step_by(LINE_BYTES).for_each(|offset| prefetch(block.wrapping_add(offset)));
     }
 
+    pub(crate) fn capacity_words(self) -> usize {
+        self.header().capacity_words as usize
+    }
+
     pub(crate) fn has_room_for(self, len_bytes: usize) -> bool {
-        let header = self.header();
-        let used = header.used_words.load(Ordering::Relaxed) as usize;
-        used + words_for(len_bytes) <= header.capacity_words as usize
+        let used = self.header().used_words.load(Ordering::Relaxed) as usize;
+        used + words_for(len_bytes) <= self.capacity_words()
     }
 
     /// Gives `slot` the suffix `bytes`. The caller holds the node's lock or owns the bag, and has asked for room.
@@ -154,6 +160,17 @@ impl<'g> SuffixBag<'g> {
         self.header().entries[slot].store(entry, Ordering::Release);
     }
 
+    /// Leaves `slot` the first bytes of its suffix, in whole words. The caller holds the node's lock.
+    pub(crate) fn shorten(self, slot: usize, len_bytes: usize) {
+        let SuffixEntry(entry) = self.entry(slot);
+        debug_assert!(
+            len_bytes.is_multiple_of(8) && len_bytes as u32 <= entry & LENGTH_MASK,
+            "S1: these words are described"
+        );
+        // Release: [suffix]; the words are older.
+        self.header().entries[slot].store(entry & !LENGTH_MASK | len_bytes as u32, Ordering::Release);
+    }
+
     /// Returns the suffix that `slot` has, or had: valid if the node's version did not change meanwhile.
     #[inline]
     pub(crate) fn suffix(self, slot: usize) -> Suffix<'g> {
@@ -170,10 +187,10 @@ impl<'g> SuffixBag<'g> {
     /// Returns the suffix that an entry of this bag describes.
     #[inline]
     pub(crate) fn follow(self, SuffixEntry(entry): SuffixEntry) -> Suffix<'g> {
-        let len_bytes = (entry & ((1 << LENGTH_BITS) - 1)) as usize;
+        let len_bytes = (entry & LENGTH_MASK) as usize;
         let offset = (entry >> LENGTH_BITS) as usize;
         let len_words = words_for(len_bytes);
-        debug_assert!(offset + len_words <= self.header().capacity_words as usize, "S1");
+        debug_assert!(offset + len_words <= self.capacity_words(), "S1");
         // SAFETY: S1: these words lie within the block, are initialised and never change; it is not freed during 'g.
         let words = unsafe { std::slice::from_raw_parts(self.words_start().add(offset).as_ptr(), len_words) };
         Suffix { words, len_bytes }
@@ -192,7 +209,7 @@ impl<'g> SuffixBag<'g> {
     /// # Safety
     /// The bag came from [`SuffixBag::allocate`] with this account, was never published, and is not used again.
     pub(crate) unsafe fn free(self, guard: &Guard<'_>, account: AccountId) {
-        let layout = Self::layout(self.header().capacity_words as usize);
+        let layout = Self::layout(self.capacity_words());
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.free(self.header.cast(), layout, account) };
     }
@@ -205,7 +222,7 @@ impl TreePart for SuffixBag<'_> {
     }
 
     unsafe fn retire(self, guard: &Guard<'_>, account: AccountId) {
-        let layout = Self::layout(self.header().capacity_words as usize);
+        let layout = Self::layout(self.capacity_words());
         // SAFETY: the caller's promise covers what the guard asks for.
         unsafe { guard.retire(self.header.cast(), layout, account) };
     }
@@ -224,12 +241,20 @@ impl Suffix<'_> {
 
     #[inline]
     pub(crate) fn equals(self, bytes: &[u8]) -> bool {
-        self.len_bytes == bytes.len()
-            && self
-                .words
-                .iter()
-                .zip(bytes.chunks(8))
-                .all(|(word, chunk)| word.load(Ordering::Relaxed) == word_of(chunk))
+        self.len_bytes == bytes.len() && self.has_words_of(bytes)
+    }
+
+    /// Returns whether `bytes` begin with this, which is whole words, and go on.
+    #[inline]
+    pub(crate) fn begins(self, bytes: &[u8]) -> bool {
+        self.len_bytes < bytes.len() && self.has_words_of(bytes)
+    }
+
+    /// Returns whether the words are those of `bytes`, as far as both go.
+    #[inline]
+    fn has_words_of(self, bytes: &[u8]) -> bool {
+        let mut pairs = self.words.iter().zip(bytes.chunks(8));
+        pairs.all(|(word, chunk)| word.load(Ordering::Relaxed) == word_of(chunk))
     }
 
     /// Writes the suffix to the front of `target`, which must be long enough.

@@ -6,10 +6,11 @@ use crate::Masstree;
 use crate::WIDTH;
 use crate::border::{Border, NO_SLICE};
 use crate::interior::Interior;
-use crate::key::{LAYER, SUFFIX, class_of};
+use crate::key::{PATH, SUFFIX, class_of, leads_to_a_layer};
 use crate::node::{Node, NodeRef};
 use crate::node_kind::NodeKind;
 use crate::statistics::Statistics;
+use crate::suffix::Suffix;
 
 /// The walk over one layer.
 struct LayerWalk<'g> {
@@ -110,13 +111,17 @@ impl<'g> LayerWalk<'g> {
                 slot.slice >= low && high.is_none_or(|high| slot.slice < high),
                 "B2: slots are in the range"
             );
-            assert!(slot.kind <= LAYER && slot.value != 0);
+            assert!(slot.kind <= PATH && slot.value != 0);
             assert!(self.depth == 0 || slot.kind > 0, "only the top layer has the empty key");
+            let len_bytes = || border.suffix(number).map_or(0, Suffix::len);
             match slot.kind {
-                // SAFETY: the slot has kind LAYER, and nobody writes.
-                LAYER => verify_layer(unsafe { NodeRef::from_word(slot.value) }, self.depth + 1),
-                SUFFIX => assert!(border.suffix(number).is_some_and(|suffix| suffix.len() > 0)),
+                SUFFIX => assert!(len_bytes() > 0),
+                PATH => assert!(len_bytes() > 0 && len_bytes() % 8 == 0, "B7: a path is whole slices"),
                 _ => {}
+            }
+            if leads_to_a_layer(slot.kind) {
+                // SAFETY: the slot leads to a layer, and nobody writes.
+                verify_layer(unsafe { NodeRef::from_word(slot.value) }, self.depth + 1);
             }
         }
     }

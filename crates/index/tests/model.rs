@@ -42,7 +42,10 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
         key.push(end);
         key
     });
-    prop_oneof![short, around, number, composite, long]
+    // Keys along one path of many slices, which leave it anywhere: below it, above it, or by their ends.
+    let path = (0usize..12, prop::collection::vec(prop::sample::select(vec![0u8, 4, 9]), 0..=9))
+        .prop_map(|(slices, tail)| [vec![4; 8 * slices], tail].concat());
+    prop_oneof![1 => short, 1 => around, 1 => number, 1 => composite, 1 => long, 2 => path]
 }
 
 fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
@@ -251,6 +254,55 @@ fn every_order_of_inserts_and_removes_fills_and_empties_a_large_tree() {
             }
         }
     }
+}
+
+/// One path of 25 slices, also where keys have left it, and every place at which a range can begin or end along it.
+#[test]
+fn ranges_begin_and_end_within_a_path() {
+    let epochs = epochs();
+    let participant = epochs.participant();
+    let guard = participant.pin();
+    let tree = Masstree::new(&guard, common::ACCOUNT).unwrap();
+    let mut model = Model::new();
+    let along = |len: usize, end: &[u8]| [&vec![4; len][..], end].concat();
+    let key = |len: usize, end: u8| Step::Insert(along(len, &[end]));
+    let before_and_behind = [b"\x04\x04".to_vec(), vec![5; 9], vec![3; 208]].map(Step::Insert);
+    let leaving = [key(64, 0), key(64, 9), key(100, 0), Step::Insert(along(136, &[])), key(199, 9)];
+    let pair = [key(207, 1), key(207, 2)];
+    for steps in [&pair[..], &before_and_behind[..], &leaving[..]] {
+        for step in steps {
+            let value = model.len() as u64 + 1;
+            apply(&tree, &mut model, step, value, &guard);
+        }
+        let ends = (0..=216).flat_map(|len| [&[][..], &[0], &[5]].map(|end| along(len, end)));
+        for end in ends {
+            for bound in [Bound::Included(end.clone()), Bound::Excluded(end.clone())] {
+                for reverse in [false, true] {
+                    check_scan(&tree, &model, (&bound, &Bound::Unbounded), (reverse, None), &guard);
+                    check_scan(&tree, &model, (&Bound::Unbounded, &bound), (reverse, None), &guard);
+                }
+            }
+        }
+    }
+    check_all(&tree, &model, &guard);
+}
+
+#[test]
+fn a_key_along_a_path_is_a_few_nodes_below_the_top() {
+    let epochs = epochs();
+    let participant = epochs.participant();
+    let guard = participant.pin();
+    let tree = Masstree::new(&guard, common::ACCOUNT).unwrap();
+    let key = |end: u8| [vec![7; KEY_LEN_MAX - 1], vec![end]].concat();
+    for end in 0..3 {
+        insert(&tree, &key(end), 1, &guard);
+    }
+    let statistics = tree.verify(&guard);
+    assert_eq!((statistics.depth, statistics.layers, statistics.border_nodes), (2, 2, 2));
+    // One more layer where a key leaves.
+    insert(&tree, &[7; 100], 1, &guard);
+    let statistics = tree.verify(&guard);
+    assert_eq!((statistics.depth, statistics.layers, statistics.border_nodes), (3, 3, 3));
 }
 
 #[test]

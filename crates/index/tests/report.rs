@@ -62,6 +62,34 @@ fn a_missing_key_is_noticed_when_its_slot_becomes_a_layer() {
 }
 
 #[test]
+fn a_missing_key_is_noticed_when_it_leaves_a_path() {
+    with_tree(|tree, guard| {
+        let along = |len: usize, end: &str| [&vec![b'a'; len][..], end.as_bytes()].concat();
+        put(tree, &along(80, "x"), 1, guard);
+        put(tree, &along(80, "y"), 1, guard);
+        for key in [along(40, "b"), along(72, ""), along(16, ""), along(11, ""), along(80, "")] {
+            assert!(!survives(tree, &key, guard, || put(tree, &key, 1, guard)));
+            let other = [&key[..], b"z"].concat();
+            assert!(!survives(tree, &other, guard, || put(tree, &other, 1, guard)));
+            assert!(tree.remove(&other, 1, guard));
+        }
+        assert_eq!(tree.verify(guard).keys, 7);
+    });
+}
+
+/// What is behind the path speaks for itself: keys that leave the path in front of it do not disturb who relies on it.
+#[test]
+fn a_layer_behind_a_path_is_not_changed_by_keys_that_leave_the_path() {
+    with_tree(|tree, guard| {
+        let along = |len: usize, end: &str| [&vec![b'a'; len][..], end.as_bytes()].concat();
+        put(tree, &along(80, "x"), 1, guard);
+        put(tree, &along(80, "y"), 1, guard);
+        assert!(survives(tree, &along(80, "z"), guard, || put(tree, &along(40, "b"), 1, guard)));
+        assert!(!survives(tree, &along(80, "z"), guard, || put(tree, &along(80, "w"), 1, guard)));
+    });
+}
+
+#[test]
 fn a_missing_key_is_noticed_after_a_split_moved_its_place() {
     with_tree(|tree, guard| {
         for key in 0..15 {
@@ -183,6 +211,11 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
         (0u64..300).prop_map(|key| key.to_be_bytes().to_vec()),
         (0u64..3, 0u64..40).prop_map(|(a, b)| [a, b].map(u64::to_be_bytes).concat()),
         prop::collection::vec(0u8..2, 7..=17),
+        (0usize..6, prop::collection::vec(0u8..2, 1..=9)).prop_map(|(slices, tail)| [
+            vec![1; 8 * slices],
+            tail
+        ]
+        .concat()),
     ]
 }
 

@@ -293,6 +293,33 @@ fn layers_leave_under_readers() {
     shared.finish(&[stable, new].concat().into_iter().collect());
 }
 
+/// Keys leave a path in front of other keys, at three places of it, and one of these goes again.
+fn paths_are_left_under_readers() {
+    let stable = vec![deep(5, 1), deep(5, 2), number(3)];
+    let shared = Shared::new(&stable, &[]);
+    let (first, second) = (vec![deep(2, 9), deep(4, 0)], vec![deep(3, 9), deep(5, 3)]);
+    let mut leaves_again = inserting(second.clone());
+    leaves_again.extend(removing(second[..1].to_vec()));
+    side_by_side(&shared, vec![inserting(first.clone()), leaves_again, watching(2), ticking(3)]);
+    shared.finish(&[stable, first, second[1..].to_vec()].concat().into_iter().collect());
+}
+
+/// The layer behind a path becomes empty while keys leave the path: it is one layer further down than it was when its last key went.
+fn layers_leave_behind_paths_that_are_left() {
+    let stable = vec![number(3)];
+    let leaving = vec![deep(4, 1), deep(4, 2)];
+    let shared = Shared::new(&stable, &leaving);
+    let (first, second) = (vec![deep(2, 9)], vec![deep(3, 9), deep(1, 9)]);
+    let mut comes_and_goes = inserting(second[..1].to_vec());
+    comes_and_goes.extend(removing(second[..1].to_vec()));
+    comes_and_goes.extend(inserting(second[1..].to_vec()));
+    side_by_side(
+        &shared,
+        vec![removing(leaving), inserting(first.clone()), comes_and_goes, watching(1), ticking(4)],
+    );
+    shared.finish(&[stable, first, second[1..].to_vec()].concat().into_iter().collect());
+}
+
 /// A layer leaves while the epochs move on as fast as they can. A reader that pins late does not come to freed memory.
 fn a_layer_leaves_while_epochs_race() {
     // The second key makes the layer, in which the first is left alone.
@@ -342,6 +369,9 @@ fn write_skew() {
         (vec![deep(1, 1)], deep(1, 2), deep(1, 3)),
         (vec![deep(2, 1)], deep(2, 2), deep(1, 3)),
         (vec![deep(2, 1)], deep(1, 7), deep(2, 3)),
+        (vec![deep(4, 1), deep(4, 2)], deep(2, 7), deep(3, 3)),
+        (vec![deep(4, 1), deep(4, 2)], deep(1, 7), deep(2, 3)),
+        (vec![deep(4, 1), deep(4, 2)], deep(4, 3), deep(2, 3)),
     ];
     let (before, mine, theirs) = pairs[thread_rng().gen_range(0..pairs.len())].clone();
     write_skew_on_missing_keys(&before, &mine, &theirs);
@@ -400,7 +430,8 @@ impl InsertObserver for &Protected {
 /// One thread reads a range, protects its nodes, and validates them at rest. If that succeeds no key comes into the range or leaves it, also
 /// without a pin, until the protection ends. Others ask before they insert or remove.
 fn ranges_stay_while_protected(stamps_are_current: fn(NodeStamp, &Guard<'_>) -> bool) {
-    let keys: Vec<Key> = (1u8..8).map(|byte| number(byte * 10)).chain([deep(1, 1), deep(2, 1)]).collect();
+    let keys: Vec<Key> =
+        (1u8..8).map(|byte| number(byte * 10)).chain([deep(1, 1), deep(4, 1), deep(4, 2)]).collect();
     let shared = Shared::new(&keys, &[]);
     let protected = Arc::new(Protected::default());
     let writers: Vec<_> = (0..2)
@@ -413,7 +444,7 @@ fn ranges_stay_while_protected(stamps_are_current: fn(NodeStamp, &Guard<'_>) -> 
                     let byte = thread_rng().gen_range(5..75);
                     let key = match thread_rng().gen_range(0..4) {
                         0 => deep(1, byte % 4),
-                        1 => deep(2, byte % 4),
+                        1 => deep(usize::from(byte % 3) + 2, byte % 4),
                         _ => number(byte / 5 * 5),
                     };
                     let value = value_of(&key);
@@ -471,6 +502,7 @@ fn random_programs() {
         .map(|byte| number(byte * 10))
         .chain((1..6).map(|n| deep(1, n)))
         .chain((1..4).map(|n| deep(2, n)))
+        .chain((3..6).flat_map(|depth| (1..4).map(move |n| deep(depth, n))))
         .collect();
     let stable = numbers([5, 85, 255]);
     let shared = Shared::new(&stable, &[]);
@@ -538,6 +570,16 @@ fn readers_and_writers_pass_layers_that_leave() {
 }
 
 #[test]
+fn readers_and_writers_pass_paths_that_are_left() {
+    check(paths_are_left_under_readers);
+}
+
+#[test]
+fn an_empty_layer_is_found_behind_a_path_that_is_left() {
+    check(layers_leave_behind_paths_that_are_left);
+}
+
+#[test]
 fn readers_that_pin_late_pass_layers_that_leave() {
     check(a_layer_leaves_while_epochs_race);
 }
@@ -585,6 +627,24 @@ fn a_silent_insert_is_caught() {
 #[should_panic]
 fn an_unmarked_split_is_caught() {
     is_caught(Fault::UnmarkedSplit, splits_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn a_path_that_is_left_without_a_mark_is_caught() {
+    is_caught(Fault::UnmarkedLayer, paths_are_left_under_readers);
+}
+
+#[test]
+#[should_panic]
+fn a_layer_that_comes_silently_is_caught() {
+    is_caught(Fault::SilentLayer, write_skew);
+}
+
+#[test]
+#[should_panic(expected = "an empty layer has left the tree")]
+fn an_empty_layer_that_is_not_looked_for_again_is_caught() {
+    is_caught(Fault::LayerLookedForOnce, layers_leave_behind_paths_that_are_left);
 }
 
 #[test]

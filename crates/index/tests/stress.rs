@@ -37,10 +37,11 @@ fn value_of(key: &[u8]) -> u64 {
 
 /// Keys of different shapes from a number.
 fn key_of(number: u64) -> Vec<u8> {
-    match number % 4 {
+    match number % 5 {
         0 => number.to_be_bytes().to_vec(),
         1 => [number % 8, number].map(u64::to_be_bytes).concat(),
         2 => [vec![9; (number % 30) as usize], number.to_be_bytes().to_vec()].concat(),
+        3 => [vec![9; 8 * (number % 40) as usize], number.to_be_bytes().to_vec()].concat(),
         _ => number.to_le_bytes()[..3].to_vec(),
     }
 }
@@ -178,7 +179,11 @@ fn threads_on_keys_of_their_own_find_what_they_left() {
     });
     let after = tree.verify(&participant.pin());
     assert_eq!(after.keys, before.keys);
-    assert_eq!(after.layers, before.layers, "layers that became empty left the tree");
+    for key in &stable {
+        assert!(tree.remove(key, value_of(key), &participant.pin()));
+    }
+    let empty = tree.verify(&participant.pin());
+    assert_eq!((empty.keys, empty.layers, empty.border_nodes), (0, 1, 1), "what became empty left the tree");
 }
 
 /// Inserts, removes and replaces keys that all threads fight for, and counts who won.

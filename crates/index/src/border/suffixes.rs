@@ -1,4 +1,4 @@
-//! The suffixes of a border node's slots, in a bag that is replaced when it is full.
+//! The suffixes and paths of a border node's slots, in a bag that is replaced when it is full, or holds little any more.
 
 use std::ptr::NonNull;
 
@@ -8,7 +8,7 @@ use ensilo_sync::atomic::Ordering;
 
 use super::Border;
 use crate::WIDTH;
-use crate::key::{KeyTail, SUFFIX};
+use crate::key::{KeyTail, has_bytes};
 use crate::node::Node;
 use crate::suffix::{Suffix, SuffixBag, words_for};
 use crate::unlinked::{TreePart, Unlinked, check_is_allocated};
@@ -24,7 +24,7 @@ impl Border {
         Some(unsafe { SuffixBag::new(header) })
     }
 
-    /// Returns the suffix of a slot of kind `SUFFIX`; none if it has changed meanwhile.
+    /// Returns the suffix of a slot of kind `SUFFIX`, or the path of one of kind `PATH`; none if it has changed meanwhile.
     #[inline]
     pub(crate) fn suffix(&self, slot: usize) -> Option<Suffix<'_>> {
         self.suffixes().map(|bag| bag.suffix(slot))
@@ -34,6 +34,13 @@ impl Border {
     #[inline]
     pub(crate) fn suffix_equals(&self, slot: usize, key: KeyTail<'_>) -> bool {
         self.suffixes().is_some_and(|bag| bag.suffix(slot).equals(key.suffix()))
+    }
+
+    /// Returns the length of the slot's path, if the key, which goes on, goes on along it and behind it.
+    #[inline]
+    pub(crate) fn path_before(&self, slot: usize, key: KeyTail<'_>) -> Option<u32> {
+        let path = self.suffixes()?.suffix(slot);
+        path.begins(key.suffix()).then_some(path.len() as u32)
     }
 
     /// Makes room for one more suffix. The caller holds the lock.
@@ -50,12 +57,30 @@ impl Border {
         if old.is_some_and(|bag| bag.has_room_for(len_bytes)) {
             return Ok(());
         }
-        let (mut words, mut count) = (words_for(len_bytes), 1);
-        for (_, suffix) in self.live_suffixes() {
-            words += words_for(suffix.len());
-            count += 1;
+        let (words, count) = self.live_words();
+        self.move_suffixes(bag_capacity(words + words_for(len_bytes), count + 1), guard, account)
+    }
+
+    /// Leaves only a small bag where little of a large one is in use; with no memory for it the node keeps the large one. The caller holds
+    /// the lock.
+    pub(crate) fn trim_suffixes(&self, guard: &Guard<'_>, account: AccountId) {
+        let capacity = self.suffixes().map_or(0, SuffixBag::capacity_words);
+        let (words, count) = self.live_words();
+        let trimmed = bag_capacity(words, count);
+        if capacity >= LONG_BAG_WORDS && trimmed <= capacity / 2 {
+            // An error says that there was no memory.
+            let _ = self.move_suffixes(trimmed, guard, account);
         }
-        let bag = SuffixBag::allocate(guard, account, bag_capacity(words, count))?;
+    }
+
+    /// Gives the node another bag, of this capacity, with all that is in use. The caller holds the lock.
+    fn move_suffixes(
+        &self,
+        capacity: usize,
+        guard: &Guard<'_>,
+        account: AccountId,
+    ) -> Result<(), OutOfMemory> {
+        let bag = SuffixBag::allocate(guard, account, capacity)?;
         for (slot, suffix) in self.live_suffixes() {
             bag.append_copy(slot, suffix);
         }
@@ -75,10 +100,21 @@ impl Border {
         old.map(|old| unsafe { Unlinked::new(old, account) })
     }
 
-    /// Returns the slots of kind `SUFFIX` with their suffixes. The caller holds the lock.
+    /// Returns the slots that have a suffix or a path, with it. The caller holds the lock.
     fn live_suffixes(&self) -> impl Iterator<Item = (usize, Suffix<'_>)> {
-        let slots = self.permuter().slots().filter(|&slot| self.kind(slot) == SUFFIX);
+        let slots = self.permuter().slots().filter(|&slot| has_bytes(self.kind(slot)));
         slots.filter_map(|slot| Some((slot, self.suffix(slot)?)))
+    }
+
+    /// Returns how many words these take, and how many they are. The caller holds the lock.
+    fn live_words(&self) -> (usize, usize) {
+        self.live_suffixes()
+            .fold((0, 0), |(words, count), (_, suffix)| (words + words_for(suffix.len()), count + 1))
+    }
+
+    /// Leaves the slot the first bytes of what it has, in whole words. The caller holds the lock and readers wait.
+    pub(super) fn shorten_bytes(&self, slot: usize, len_bytes: usize) {
+        self.suffixes().unwrap_or_else(|| panic!("B7: a path is part of a suffix")).shorten(slot, len_bytes);
     }
 
     /// Gives the slot a suffix, for which room was reserved. The caller holds the lock.
@@ -120,9 +156,13 @@ impl TreePart for &Border {
     }
 }
 
-/// Room for twice as many suffixes of the same mean length, at most for all that a node can have.
+/// A bag of so many words is long.
+const LONG_BAG_WORDS: usize = 48;
+
+/// Room for twice as many suffixes of the same mean length, at most for all that a node can have; for half as much again where they are
+/// long, so that the room is in proportion to what the keys take.
 fn bag_capacity(words: usize, count: usize) -> usize {
-    let mean = words.div_ceil(count);
+    let mean = words.div_ceil(count.max(1));
     let more = (count.max(2)).min(WIDTH.saturating_sub(count));
-    words + mean * more
+    words + (mean * more).min(words.div_ceil(2).max(LONG_BAG_WORDS / 2))
 }

@@ -1,0 +1,88 @@
+//! What keys take in memory that share long prefixes: a constant and their lengths, whatever they are.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{ACCOUNT, epochs, insert};
+use ensilo_index::{KEY_LEN_MAX, Masstree};
+
+/// Bytes of the tree's account with these keys, once all that is retired is freed. The tree is empty again afterwards, and has its first
+/// node alone.
+fn bytes_with(keys: &[Vec<u8>]) -> u64 {
+    let epochs = epochs();
+    let participant = epochs.participant();
+    let settle = || {
+        for _ in 0..3 {
+            epochs.advance();
+            participant.collect(usize::MAX);
+        }
+        epochs.pool().usage().of(ACCOUNT)
+    };
+    let tree = Masstree::new(&participant.pin(), ACCOUNT).unwrap();
+    for key in keys {
+        insert(&tree, key, 1, &participant.pin());
+    }
+    assert_eq!(tree.verify(&participant.pin()).keys, keys.len() as u64);
+    let bytes = settle();
+    for key in keys {
+        assert!(tree.remove(key, 1, &participant.pin()));
+    }
+    let statistics = tree.verify(&participant.pin());
+    assert_eq!((statistics.keys, statistics.layers, statistics.border_nodes), (0, 1, 1));
+    bytes
+}
+
+/// A key of `len` bytes with this first slice and this end.
+fn key(first: u64, len: usize, end: u8) -> Vec<u8> {
+    [&first.to_be_bytes()[..], &vec![b'p'; len - 9], &[end]].concat()
+}
+
+fn bytes_of(keys: &[Vec<u8>]) -> u64 {
+    keys.iter().map(|key| key.len() as u64).sum()
+}
+
+#[test]
+fn a_pair_of_keys_takes_little_more_than_their_bytes() {
+    let first_node = bytes_with(&[]);
+    for len in [17, 32, 100, 208, 1000, KEY_LEN_MAX] {
+        let pair = [key(1, len, b'x'), key(1, len, b'y')];
+        let bytes = bytes_with(&pair) - first_node;
+        assert!(bytes <= 512 + bytes_of(&pair), "{bytes} bytes for two keys of {len}");
+    }
+    let bytes = bytes_with(&[key(1, 208, b'x'), key(1, 208, b'y')]) - first_node;
+    assert!(bytes <= 1000, "{bytes} bytes for two keys of 208");
+}
+
+#[test]
+fn a_thousand_pairs_take_little_more_than_their_bytes() {
+    let keys: Vec<_> = (0..1000).flat_map(|first| [key(first, 208, b'x'), key(first, 208, b'y')]).collect();
+    let bytes = bytes_with(&keys);
+    assert!(bytes <= 1000 * 1000, "{} bytes for each pair", bytes / 1000);
+}
+
+/// Keys that leave one path at every slice of it, from either end.
+#[test]
+fn keys_that_leave_a_path_take_a_constant_each() {
+    let longest = [key(1, KEY_LEN_MAX, b'x'), key(1, KEY_LEN_MAX, b'y')];
+    let leaving: Vec<_> = (0..500).map(|slices| key(1, 9 + 8 * slices, b'z')).collect();
+    for order in [leaving.iter().collect::<Vec<_>>(), leaving.iter().rev().collect()] {
+        let keys: Vec<_> = longest.iter().chain(order).cloned().collect();
+        let bytes = bytes_with(&keys);
+        assert!(bytes <= 1000 * keys.len() as u64, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn prefixes_of_many_lengths_take_a_constant_for_each_key_beside_its_bytes() {
+    let mut numbers = common::Numbers(3);
+    let keys: Vec<_> = (0..3000u64)
+        .map(|number| {
+            let shared = 8 + numbers.below(400) as usize;
+            let prefix = vec![b'p'; shared];
+            [&numbers.below(40).to_be_bytes()[..], &prefix, &number.to_be_bytes()].concat()
+        })
+        .collect();
+    let bytes = bytes_with(&keys);
+    assert!(bytes <= 500 * keys.len() as u64 + 2 * bytes_of(&keys), "{bytes} for {}", bytes_of(&keys));
+}
