@@ -342,6 +342,35 @@ fn phantom_by_missing_key_in_a_new_layer() {
     assert_eq!(stage.finish().len(), 3);
 }
 
+/// A key that leaves what all keys behind a slot begin with puts a node in front of them: the miss is protected, and who reads behind it is
+/// not disturbed. An own insert of that kind keeps what was scanned before.
+#[test]
+fn phantom_by_missing_key_that_leaves_a_path() {
+    let along = |len: usize, end: &str| "prefix00".repeat(len) + end;
+    let mut stage = Stage::with(&[(&along(9, "first"), 0), (&along(9, "second"), 0)]);
+    let (store, [a, b, _]) = stage.parts();
+    for (missing, other) in [(along(4, "x"), along(4, "x")), (along(2, "y"), along(2, "z"))] {
+        let (mut reader, mut writer) = (a.begin(), b.begin());
+        assert_eq!(get(&mut reader, store, &missing), None);
+        insert(&mut writer, store, &other, 1);
+        writer.commit().unwrap();
+        set(&mut reader, store, &along(9, "first"), 1);
+        assert_eq!(reason(reader.commit()), AbortReason::NodeValidation);
+    }
+    let (mut reader, mut writer) = (a.begin(), b.begin());
+    assert_eq!(get(&mut reader, store, &along(9, "third")), None);
+    insert(&mut writer, store, &along(7, ""), 1);
+    writer.commit().unwrap();
+    set(&mut reader, store, &along(9, "first"), 1);
+    reader.commit().unwrap();
+    let mut own = a.begin();
+    assert_eq!(scan(&mut own, store, "", None).len(), 5);
+    insert(&mut own, store, &along(8, "own"), 1);
+    assert_eq!(scan(&mut own, store, "", None).len(), 6);
+    own.commit().unwrap();
+    assert_eq!(stage.finish().len(), 6);
+}
+
 #[test]
 fn own_insert_over_a_split() {
     let names: Vec<String> = (0..60).map(|number| format!("key{:02}", number * 7 % 60)).collect();
