@@ -66,6 +66,10 @@ pub(crate) struct Catalog<E: Engine> {
 /// What the transaction that changes the catalog's rows writes besides.
 pub(crate) type AlsoWrites<'a, E> = &'a dyn Fn(&mut Transaction<'_, E>) -> Result<()>;
 
+/// The same of the transaction that makes a table, which nobody else knows yet.
+pub(crate) type AlsoWritesTo<'a, E> =
+    &'a dyn Fn(&mut Transaction<'_, E>, &Arc<TableCore<<E as Engine>::Store>>) -> Result<()>;
+
 /// What changes of the catalog alone need.
 pub(crate) struct Changes {
     next_number: u32,

@@ -8,7 +8,7 @@ use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
-use super::{AlsoWrites, Changes, StoreKind, check_is_of_program};
+use super::{AlsoWrites, AlsoWritesTo, Changes, StoreKind, check_is_of_program};
 use crate::durability::Durability;
 use crate::error::Name;
 use crate::outcome::Outcome;
@@ -35,7 +35,7 @@ impl<E: Engine> DatabaseShared<E> {
     pub(crate) fn create_any_table(
         &self,
         schema: Schema,
-        also: &dyn Fn(&mut Transaction<'_, E>, &Arc<TableCore<E::Store>>) -> Result<()>,
+        also: AlsoWritesTo<'_, E>,
     ) -> Result<Arc<TableCore<E::Store>>> {
         self.check_may_change()?;
         let mut changes = self.catalog.change();
