@@ -64,6 +64,22 @@ impl LockRange {
         }
     }
 
+    /// Returns what of this range lies outside another one, which it covers: the parts that are not empty. All of it without another one.
+    pub(crate) fn parts_beside(
+        &self,
+        covered: Option<&LockRange>,
+    ) -> impl Iterator<Item = LockRange> + use<> {
+        let between = |low: &Cut, high: &Cut| LockRange { low: low.clone(), high: high.clone() };
+        let parts = match covered {
+            None => [Some(self.clone()), None],
+            Some(covered) => {
+                debug_assert!(self.covers(covered));
+                [Some(between(&self.low, &covered.low)), Some(between(&covered.high, &self.high))]
+            }
+        };
+        parts.into_iter().flatten().filter(|part| !part.is_empty())
+    }
+
     /// Returns the bounds of a range that is not empty, as an ordered map takes them.
     pub(crate) fn bounds(&self) -> (Bound<&LockKey>, Bound<&LockKey>) {
         let low = match &self.low {
@@ -114,6 +130,17 @@ mod tests {
         }
         assert!(!range(Included(b"a"), Included(b"a")).is_empty());
         assert!(!range(Unbounded, Unbounded).is_empty());
+    }
+
+    #[test]
+    fn what_lies_beside_a_covered_range_is_in_two_parts_at_most() {
+        let all = range(Included(b"a"), Included(b"f"));
+        let beside = |covered: &LockRange| all.parts_beside(Some(covered)).collect::<Vec<_>>();
+        let both = [range(Included(b"a"), Excluded(b"c")), range(Excluded(b"d"), Included(b"f"))];
+        assert_eq!(beside(&range(Included(b"c"), Included(b"d"))), both);
+        assert_eq!(beside(&range(Included(b"a"), Excluded(b"c"))), [range(Included(b"c"), Included(b"f"))]);
+        assert!(beside(&all).is_empty());
+        assert_eq!(all.parts_beside(None).collect::<Vec<_>>(), std::slice::from_ref(&all));
     }
 
     #[test]

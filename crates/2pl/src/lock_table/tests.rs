@@ -115,6 +115,11 @@ fn a_range_is_in_conflict_with_what_is_exclusive_in_it() {
 #[test]
 fn a_range_that_grows_is_in_conflict_with_what_it_comes_to() {
     let table = LockTable::new();
+    assert_eq!(table.lock_range(never_waits(1), 0, &range(b"b", b"b")), Ok(()));
+    assert_eq!(table.lock_key(never_waits(1), &key(b"b"), Mode::Exclusive), Ok(Grant::New));
+    assert_eq!(table.lock_key(never_waits(2), &key(b"a"), Mode::Exclusive), Ok(Grant::New));
+    assert_eq!(table.lock_range(never_waits(1), 0, &range(b"a", b"b")), Err(AbortReason::LockHeld));
+    table.unlock_key(waits(2).owner, &key(b"a"));
     assert_eq!(table.lock_range(never_waits(1), 0, &range(b"a", b"b")), Ok(()));
     assert_eq!(table.lock_key(never_waits(2), &key(b"c"), Mode::Exclusive), Ok(Grant::New));
     assert_eq!(table.lock_range(never_waits(1), 0, &range(b"a", b"d")), Err(AbortReason::LockHeld));
@@ -122,6 +127,7 @@ fn a_range_that_grows_is_in_conflict_with_what_it_comes_to() {
     assert_eq!(table.lock_range(never_waits(1), 0, &range(b"a", b"d")), Ok(()));
     assert_eq!(table.lock_key(never_waits(2), &key(b"c"), Mode::Exclusive), HELD);
     table.unlock_ranges(waits(1).owner, TABLE);
+    table.unlock_key(waits(1).owner, &key(b"b"));
     assert!(table.is_empty());
 }
 
