@@ -4,9 +4,9 @@
 //! cargo run --release -p ensilo-bench --example large_updates -- all 1000,10000,100000 10 1 10
 //! ```
 //!
-//! The arguments are the engine (`silo`, `ermia`, `2pl` or `all`), the numbers of rows, how many large updates follow one another, how many
+//! The arguments are the engine (`silo`, `ermia`, `2pl` or `all`), the numbers of rows, how many large updates follow one another at least, how many
 //! threads write small ones meanwhile, and after how many seconds a measurement gives up. A large update reads and updates all rows in one transaction: each by
-//! its key, or by a cursor over the table. A small one updates a row that is drawn uniformly. Both retry without a limit.
+//! its key, or by a cursor over the table; or it reads all rows by one scan and updates one. A small one updates a row that is drawn uniformly. Both retry without a limit.
 //!
 //! A line for each way: how many large updates have committed, the milliseconds of one without small writers, and beside them the median and the
 //! longest, with the attempts of each; then thousands of small updates a second alone and beside, and the longest wait for one in milliseconds,
@@ -25,8 +25,8 @@ use ensilo_bench::random::Random;
 
 /// Rows that one transaction of the loader inserts.
 const LOADED_AT_ONCE: u64 = 500;
-/// Small writers are measured for so long without large ones.
-const ALONE: Duration = Duration::from_millis(300);
+/// Small writers are measured for so long without large ones, and at least for so long beside them.
+const TIME_MIN: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Row)]
 #[row(table = "counter")]
@@ -47,6 +47,7 @@ struct Count {
 enum Way {
     Keys,
     Cursor,
+    Scan,
 }
 
 impl fmt::Display for Way {
@@ -54,6 +55,7 @@ impl fmt::Display for Way {
         f.pad(match self {
             Way::Keys => "keys",
             Way::Cursor => "cursor",
+            Way::Scan => "scan",
         })
     }
 }
@@ -73,7 +75,7 @@ fn main() -> Result<()> {
     );
     let engine = text(0, "all");
     for rows in all_rows {
-        for way in [Way::Keys, Way::Cursor] {
+        for way in [Way::Keys, Way::Cursor, Way::Scan] {
             let is_asked = |name| engine == name || engine == "all";
             let known = [
                 is_asked("silo").then(|| measure::<Silo>("silo", rows, way, &plan)),
@@ -102,20 +104,20 @@ struct Plan {
 
 fn measure<E: Engine>(name: &str, rows: u64, way: Way, plan: &Plan) -> Result<()> {
     let bench = Bench::<E>::load(rows, way)?;
-    let alone = bench.update_all(1, plan.time_max)?;
+    let alone = bench.update_all(1, Duration::ZERO, plan.time_max)?;
     let small_alone = bench.beside_small(plan.writers, || {
-        thread::sleep(ALONE);
+        thread::sleep(TIME_MIN);
         Ok(())
     })?;
     let mut large = Requests::default();
     let small = bench.beside_small(plan.writers, || {
-        large = bench.update_all(plan.large, plan.time_max)?;
+        large = bench.update_all(plan.large, TIME_MIN, plan.time_max)?;
         Ok(())
     })?;
     bench.check(alone.count() + large.count(), small_alone.count + small.count)?;
     println!(
         "{name:8} {rows:8} {way:7} {:>7} {:9.2} {:>22} {:>12} {:>16} {:>22}",
-        format!("{}/{}", large.count(), plan.large),
+        large.count(),
         alone.median_ms(),
         format!("{:.2} to {:.2}", large.median_ms(), large.longest_ms()),
         format!("{} to {}", large.median_attempts(), large.most_attempts()),
@@ -205,11 +207,11 @@ impl<E: Engine> Bench<E> {
         Ok(Bench { db, table, rows, way })
     }
 
-    /// Runs large updates one after the other until there are `count`, or the time is over.
-    fn update_all(&self, count: usize, time_max: Duration) -> Result<Requests> {
+    /// Runs large updates one after the other until there are `count` and some time has gone by, or the time is over.
+    fn update_all(&self, count: usize, time_min: Duration, time_max: Duration) -> Result<Requests> {
         let begin = Instant::now();
         let mut done = Requests::default();
-        while done.0.len() < count {
+        while done.0.len() < count || begin.elapsed() < time_min {
             let (asked, mut attempts, mut is_late) = (Instant::now(), 0, false);
             let outcome = self.db.transact(|tx| {
                 attempts += 1;
@@ -234,6 +236,11 @@ impl<E: Engine> Bench<E> {
                     self.count_up(tx, id)?;
                 }
                 Ok(())
+            }
+            Way::Scan => {
+                let mut id_max = 0;
+                self.table.scan().columns::<Count>().for_each(tx, |id, _| id_max = id)?;
+                self.count_up(tx, id_max)
             }
         }
     }
@@ -282,8 +289,9 @@ impl<E: Engine> Bench<E> {
     /// Sees to it that the rows have what so many large and small updates have made of them.
     fn check(&self, large: u64, small: u64) -> Result<()> {
         let rows = self.db.read(|tx| self.table.scan().columns::<Count>().rows(tx))?;
-        let (sum, expected) = (rows.iter().map(|row| row.count).sum::<u64>(), large * self.rows + small);
-        if sum == expected && rows.iter().all(|row| row.count >= large) {
+        let updated = if matches!(self.way, Way::Scan) { 1 } else { self.rows };
+        let (sum, expected) = (rows.iter().map(|row| row.count).sum::<u64>(), large * updated + small);
+        if sum == expected {
             return Ok(());
         }
         Err(Error::rollback(format!(
