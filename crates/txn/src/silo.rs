@@ -9,6 +9,7 @@ mod collect;
 mod commit;
 mod contention;
 mod context;
+mod early_validation;
 mod garbage;
 mod key_bytes;
 mod log;

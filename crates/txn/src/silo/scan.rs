@@ -92,7 +92,8 @@ where
         if V::RECORDS_HISTORY {
             self.met.push(key.into());
         }
-        match self.read_key(key, value) {
+        let read = self.read_key(key, value);
+        match read.and_then(|read| self.context.validate_early::<V>(self.guard).map(|()| read)) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some((found, value))) => {
                 let flow = (self.each)(found, value);
