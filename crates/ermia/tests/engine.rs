@@ -414,3 +414,58 @@ fn a_replay_needs_no_memory_for_large_rows_that_were_deleted_or_are_short_now() 
     drop(worker);
     assert_eq!(replayer.finish().unwrap().stores[0].rows, 10);
 }
+
+/// Tries to write a row in a transaction of its own.
+fn try_to_set(
+    session: &mut ErmiaSession<Serializable>,
+    store: &ErmiaStore,
+    key: &[u8],
+    value: u64,
+) -> Result<(), AbortReason> {
+    let mut tx = session.begin();
+    let found = tx.find(store, key).unwrap();
+    let written = match found {
+        Some(found) => tx.put(found, &[value], 8),
+        None => tx.insert(store, key, &[value], 8).map(drop),
+    };
+    written.and_then(|()| tx.commit().map(drop)).map_err(|abort| abort.reason())
+}
+
+#[test]
+fn who_has_the_turn_writes_alone_where_attempts_before_were_in_vain() {
+    let (engine, store, [mut first, mut second]) = start::<Serializable>();
+    let other_store = engine.new_store(TableId(3)).unwrap();
+    assert_eq!(try_to_set(&mut second, &store, b"a", 0), Ok(()));
+    assert!(!first.protect_next(), "no attempt was in vain");
+    let mut tx = first.begin();
+    assert_eq!(get::<Serializable>(&mut tx, &store, b"a"), Some(0));
+    assert_eq!(try_to_set(&mut second, &store, b"a", 1), Ok(()));
+    let found = tx.find(&store, b"a").unwrap().unwrap();
+    assert_eq!(tx.put(found, &[2], 8).unwrap_err().reason(), AbortReason::ReadValidation);
+    drop(tx);
+    assert!(first.protect_next() && !first.protect_next() && first.turn().is_some());
+    let mut tx = first.begin();
+    assert_eq!(try_to_set(&mut second, &store, b"a", 3), Err(AbortReason::PreparedRead));
+    assert_eq!(try_to_set(&mut second, &store, b"new", 3), Err(AbortReason::PreparedRead));
+    assert!(!second.protect_next());
+    assert_eq!(try_to_set(&mut second, &other_store, b"a", 3), Ok(()));
+    set::<Serializable>(&mut tx, &store, b"a", 4);
+    set::<Serializable>(&mut tx, &store, b"new", 4);
+    tx.commit().unwrap();
+    assert_eq!(second.turn(), None);
+    assert_eq!(try_to_set(&mut second, &store, b"a", 5), Ok(()));
+    assert!(!first.protect_next(), "it has committed since");
+}
+
+#[test]
+fn a_session_that_ends_gives_the_turn_back() {
+    let (_engine, store, [mut first, mut second]) = start::<Serializable>();
+    for session in [&mut first, &mut second] {
+        let mut tx = session.begin();
+        set::<Serializable>(&mut tx, &store, b"a", 0);
+        tx.abort();
+    }
+    assert!(first.protect_next() && !second.protect_next());
+    drop(first);
+    assert!(second.protect_next());
+}
