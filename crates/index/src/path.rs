@@ -30,8 +30,8 @@
 //! - A layer that gets one more above it is one slot further from the top. Hence who takes an empty layer out looks again for where it is.
 //!
 //! # What it does not do
-//! A path that was left is not put together again when the key that left it is removed: the node stays until the layer is empty, as a half
-//! empty node stays.
+//! A path that was left is not put together again when the key that left it is removed: the node, without what that key took in it, stays until
+//! the layer is empty. So keys that were removed leave at most a node for each slice of a key that is there.
 
 use ensilo_slab::OutOfMemory;
 
@@ -100,7 +100,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         node.note_removal(self.border.number_to_inherit());
         let words = words_behind_slice(old.tail) + words_behind_slice(new);
         if words > 0
-            && let Err(error) = node.reserve_suffix(8 * words, guard, account)
+            && let Err(error) = node.reserve_words(words, guard, account)
         {
             // SAFETY: it was made just now with this account, and nobody else knows it.
             unsafe { node.free(guard, account) };

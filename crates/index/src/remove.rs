@@ -115,6 +115,7 @@ impl Masstree {
         if let Some(below) = below {
             below.retire(&cut, self, guard);
         }
+        border.trim_suffixes(guard, self.account);
         if !border.is_empty() {
             border.unlock_after_insert();
             return LayerState::InUse;

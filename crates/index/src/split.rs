@@ -152,6 +152,7 @@ impl<'a, O: InsertObserver> Insertion<'a, O> {
         if division.new_goes_left() {
             write_new_slot(&left, division.new, self.key, self.key.class(), self.value);
         }
+        left.trim_suffixes(self.guard, self.tree.account);
         let sibling = NewSibling { old: left.node(), new: right.node(), low: right.low() };
         let new_root = ancestors.insert(sibling, division.ascending);
         if let Some(root) = new_root

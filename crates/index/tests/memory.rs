@@ -8,8 +8,13 @@ use common::{ACCOUNT, epochs, insert};
 use ensilo_index::{KEY_LEN_MAX, Masstree};
 
 /// Bytes of the tree's account with these keys, once all that is retired is freed. The tree is empty again afterwards, and has its first
-/// node alone.
+/// node alone, with hardly anything in it.
 fn bytes_with(keys: &[Vec<u8>]) -> u64 {
+    bytes_after(keys, &[])
+}
+
+/// The same once other keys have come as well, and were removed.
+fn bytes_after(keys: &[Vec<u8>], removed: &[Vec<u8>]) -> u64 {
     let epochs = epochs();
     let participant = epochs.participant();
     let settle = || {
@@ -20,8 +25,11 @@ fn bytes_with(keys: &[Vec<u8>]) -> u64 {
         epochs.pool().usage().of(ACCOUNT)
     };
     let tree = Masstree::new(&participant.pin(), ACCOUNT).unwrap();
-    for key in keys {
+    for key in keys.iter().chain(removed) {
         insert(&tree, key, 1, &participant.pin());
+    }
+    for key in removed {
+        assert!(tree.remove(key, 1, &participant.pin()));
     }
     assert_eq!(tree.verify(&participant.pin()).keys, keys.len() as u64);
     let bytes = settle();
@@ -30,6 +38,8 @@ fn bytes_with(keys: &[Vec<u8>]) -> u64 {
     }
     let statistics = tree.verify(&participant.pin());
     assert_eq!((statistics.keys, statistics.layers, statistics.border_nodes), (0, 1, 1));
+    let left = settle();
+    assert!(left <= 1024, "{left} bytes of the empty tree");
     bytes
 }
 
@@ -69,8 +79,51 @@ fn keys_that_leave_a_path_take_a_constant_each() {
     for order in [leaving.iter().collect::<Vec<_>>(), leaving.iter().rev().collect()] {
         let keys: Vec<_> = longest.iter().chain(order).cloned().collect();
         let bytes = bytes_with(&keys);
-        assert!(bytes <= 1000 * keys.len() as u64, "{bytes} bytes");
+        assert!(bytes <= 450 * keys.len() as u64, "{bytes} bytes");
     }
+}
+
+/// Two keys of the longest length, and keys as long that leave their path at one slice after the other.
+fn leaving_long() -> ([Vec<u8>; 2], Vec<Vec<u8>>) {
+    let pair = [key(1, KEY_LEN_MAX, b'x'), key(1, KEY_LEN_MAX, b'y')];
+    let leaving = |slice: usize| {
+        let mut leaving = pair[0].clone();
+        leaving[8 * slice + 7] = b'z';
+        leaving
+    };
+    let leaving = (1..=500).map(leaving).collect();
+    (pair, leaving)
+}
+
+#[test]
+fn long_keys_that_leave_a_path_take_little_more_than_their_bytes() {
+    let (pair, leaving) = leaving_long();
+    for count in [10, 100, 300, 500] {
+        for is_rising in [true, false] {
+            let mut keys = pair.to_vec();
+            keys.extend_from_slice(&leaving[..count]);
+            if !is_rising {
+                keys.reverse();
+            }
+            let bytes = bytes_with(&keys);
+            let len = keys.len() as u64;
+            assert!(bytes <= 600 * len + 2 * bytes_of(&keys), "{} bytes for each of {len} keys", bytes / len);
+        }
+    }
+}
+
+#[test]
+fn long_keys_that_are_removed_leave_no_bytes_of_theirs() {
+    let (pair, mut leaving) = leaving_long();
+    for _ in 0..2 {
+        let bytes = bytes_after(&pair, &leaving);
+        assert!(bytes <= 10_000 + 500 * leaving.len() as u64, "{bytes} bytes");
+        leaving.reverse();
+    }
+    // In one node.
+    let beside: Vec<_> = (b'a'..=b'n').map(|first| vec![first; KEY_LEN_MAX]).collect();
+    let bytes = bytes_after(&[b"q".to_vec()], &beside);
+    assert!(bytes <= 1024, "{bytes} bytes");
 }
 
 #[test]
@@ -84,5 +137,5 @@ fn prefixes_of_many_lengths_take_a_constant_for_each_key_beside_its_bytes() {
         })
         .collect();
     let bytes = bytes_with(&keys);
-    assert!(bytes <= 500 * keys.len() as u64 + 2 * bytes_of(&keys), "{bytes} for {}", bytes_of(&keys));
+    assert!(bytes <= keys.len() as u64 + 3 * bytes_of(&keys) / 2, "{bytes} for {}", bytes_of(&keys));
 }

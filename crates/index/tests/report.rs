@@ -173,20 +173,50 @@ fn an_insert_without_memory_changes_nothing() {
     let participant = epochs.participant();
     let guard = participant.pin();
     let tree = Masstree::new(&guard, common::ACCOUNT).unwrap();
-    let mut refused = 0;
-    let mut keys = 0;
-    for round in 0u64..400_000 {
+    refuse_some(&tree, &guard, |round| {
         let long =
             [round.wrapping_mul(0x9E37_79B9_7F4A_7C15), round % 3, round].map(u64::to_be_bytes).concat();
-        let key = if round % 2 == 0 { &long[..8] } else { &long[..] };
+        long[..if round % 2 == 0 { 8 } else { 24 }].to_vec()
+    });
+}
+
+/// Each key leaves the path of those before somewhere, with a suffix of another length: what is missing is a node, or its bag.
+#[test]
+fn an_insert_without_memory_for_a_layer_changes_nothing() {
+    let epochs = common::epochs_with_limit(Some(8 << 20));
+    let participant = epochs.participant();
+    let tree = Masstree::new(&participant.pin(), common::ACCOUNT).unwrap();
+    let inserted = refuse_some(&tree, &participant.pin(), |round| {
+        let mixed = round.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (first, slices, rest) = (mixed >> 60, (mixed >> 40) % 60, (mixed >> 20) % 1500);
+        [&[first as u8; 8][..], &vec![7; 8 * slices as usize], &mixed.to_be_bytes(), &vec![9; rest as usize]]
+            .concat()
+    });
+    for key in inserted {
+        assert!(tree.remove(&key, 1, &participant.pin()));
+    }
+    for _ in 0..3 {
+        epochs.advance();
+        participant.collect(usize::MAX);
+    }
+    let left = epochs.pool().usage().of(common::ACCOUNT);
+    assert!(left <= 1024, "{left} bytes of a tree that is empty");
+}
+
+/// Inserts keys until 2000 were refused, and returns the others.
+fn refuse_some(tree: &Masstree, guard: &Guard<'_>, key: impl Fn(u64) -> Vec<u8>) -> Vec<Vec<u8>> {
+    let mut refused = 0;
+    let mut inserted = Vec::new();
+    for round in 0u64..400_000 {
+        let key = key(round);
         let mut nodes = NodeSet::default();
-        match tree.insert_if_absent(key, 1, &guard, &mut nodes) {
-            Ok(_) => keys += 1,
+        match tree.insert_if_absent(&key, 1, guard, &mut nodes) {
+            Ok(_) => inserted.push(key),
             Err(InsertError::OutOfMemory(_)) => {
                 refused += 1;
                 assert!(nodes.changed.is_empty());
                 if refused == 1 {
-                    assert_eq!(tree.verify(&guard).keys, keys);
+                    assert_eq!(tree.verify(guard).keys, inserted.len() as u64);
                 }
             }
             Err(error) => panic!("{error}"),
@@ -196,7 +226,8 @@ fn an_insert_without_memory_changes_nothing() {
         }
     }
     assert_eq!(refused, 2000);
-    assert_eq!(tree.verify(&guard).keys, keys);
+    assert_eq!(tree.verify(guard).keys, inserted.len() as u64);
+    inserted
 }
 
 #[derive(Debug, Clone)]

@@ -61,13 +61,36 @@ impl Border {
         self.move_suffixes(bag_capacity(words + words_for(len_bytes), count + 1), guard, account)
     }
 
-    /// Leaves only a small bag where little of a large one is in use; with no memory for it the node keeps the large one. The caller holds
-    /// the lock.
+    /// Makes room for so many words in a node that was made just now: where they are many, for no more. The caller owns the node.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]; the node is as it was.
+    pub(crate) fn reserve_words(
+        &self,
+        words: usize,
+        guard: &Guard<'_>,
+        account: AccountId,
+    ) -> Result<(), OutOfMemory> {
+        let capacity = if words < LONG_BAG_WORDS { bag_capacity(words, 1) } else { words };
+        self.move_suffixes(capacity, guard, account)
+    }
+
+    /// Leaves a smaller bag where less of a long one is in use than when it was made. With no memory for it the node keeps the one that it
+    /// has until the next time. The caller holds the lock.
+    #[inline]
     pub(crate) fn trim_suffixes(&self, guard: &Guard<'_>, account: AccountId) {
         let capacity = self.suffixes().map_or(0, SuffixBag::capacity_words);
+        if capacity >= LONG_BAG_WORDS {
+            self.trim_long_bag(capacity, guard, account);
+        }
+    }
+
+    #[cold]
+    fn trim_long_bag(&self, capacity: usize, guard: &Guard<'_>, account: AccountId) {
         let (words, count) = self.live_words();
         let trimmed = bag_capacity(words, count);
-        if capacity >= LONG_BAG_WORDS && trimmed <= capacity / 2 {
+        // An eighth less, so that the words that are moved are not many more than those that have come out of use.
+        if trimmed + trimmed / 8 <= capacity {
             // An error says that there was no memory.
             let _ = self.move_suffixes(trimmed, guard, account);
         }

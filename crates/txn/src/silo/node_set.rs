@@ -63,7 +63,7 @@ impl<'a> OwnInsert<'a> {
         }
     }
 
-    /// Adds a node that this insert has made and still holds locked: nobody can have begun to change it.
+    /// Adds a node that this insert has made, and that nobody can have begun to change: it is locked, or the only way to it is.
     fn add(&mut self, new: NodeStamp) -> Result<bool, Abort> {
         let is_current = self.nodes.add(new, self.held)?;
         if let Some(protection) = &mut self.protection {
