@@ -89,8 +89,8 @@ use crate::{Result, Silo};
 /// # Which steps are applied when
 /// - *In a new database*, which has no tables and in which no step ever ran, nothing is to be changed: all steps are stored as applied, and none runs. Its
 ///   tables are made as of the newest version, by [`Database::table`] or by [`Migrations::on_new_database`]. So a program migrates
-///   before it opens tables. As long as there are no tables a database stays new, also for the steps of
-///   later versions, behind which it is set up as they say.
+///   before it opens tables. As long as there are no tables a database stays new: the steps of a later version are stored as applied, too, and it
+///   is set up behind them as that version says. A version without steps of its own sets up nothing, unless it is the first.
 /// - *A database with tables* of which no steps are stored is one of the first version: all steps are applied.
 /// - A step that is given the name of a table which is not there has nothing to do and counts as applied: the program makes that table later, as of the newest
 ///   version. What [`Database::migrate`] returns says so ([`MigrationOutcome::TableMissing`]). Closures run, and find out for
@@ -100,6 +100,10 @@ use crate::{Result, Silo};
 /// Tables as they are between the step before and the step behind: a row type of the newest version fits them at the end only. So a closure has row types of
 /// its own, which stay as they are, or uses [`DynamicTable`](crate::DynamicTable)s, and opens them itself: handles from before a step that
 /// has changed the table answer [`TableChanged`](crate::Error::TableChanged).
+///
+/// Such a row type has no `#[row(key, auto)]`: numbers are not made within a transaction, so that opening a table by a type that has it is
+/// [`NestedRequest`](crate::Error::NestedRequest) in a [`transact`](Migrations::transact) step, where the table gives no keys yet. Rows that a step moves have
+/// their keys already, and when the program opens the table behind it, the numbers go on behind the largest.
 ///
 /// # Crashes
 /// After a crash the database is between two steps, and the next call goes on from there. A change of a table or an index, and a
@@ -275,7 +279,7 @@ impl<E: Engine> Migrations<E> {
     /// # let db = Database::in_memory()?;
     /// let migrations = Migrations::new().on_new_database(|db| {
     ///     let roles = db.table::<Role>()?;
-    ///     db.transact(|tx| roles.upsert(tx, &Role { id: 1, name: "owner".to_owned() }).map(drop))
+    ///     db.transact(|tx| roles.upsert(tx, &Role { id: 1, name: "owner".to_owned() }))
     /// });
     /// db.migrate(&migrations)?;
     /// # let roles = db.table::<Role>()?;

@@ -245,6 +245,9 @@ impl<E: Engine> Database<E> {
     /// Lets a table give keys from now on, as a row type with `#[row(key, auto)]` does: see [`DynamicTable::insert_auto`]. Does nothing if the table
     /// does so already. It ends with the table. Where the key has several columns, [`Database::give_keys_in`] says which is meant.
     ///
+    /// The numbers go on behind the largest key that is there now. Rows with larger keys that are inserted afterwards are passed over only if that is done by handles
+    /// that know that the table gives keys: rows that come from another table come before.
+    ///
     /// # Errors
     /// [`Error::UnknownTable`]; [`Error::InvalidSequence`] when the primary key is not one ascending integer of up to 64 bits; those of
     /// [`Database::sequence`] when one is to be made.

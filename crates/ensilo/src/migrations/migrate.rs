@@ -63,7 +63,7 @@ impl<E: Engine> Database<E> {
         let migration = Migration { database: self, rows, origin: due.origin };
         let steps = due.version + due.steps.len() as u32;
         let applied = if due.is_new {
-            migration.note_new(due.steps)?
+            migration.note_new(due.steps, steps)?
         } else {
             let apply = |(number, step): (u32, &Step<E>)| migration.apply(number, step);
             due.steps.into_iter().map(apply).collect::<Result<_>>()?
@@ -174,14 +174,14 @@ struct Migration<'d, E: Engine> {
 }
 
 impl<E: Engine> Migration<'_, E> {
-    /// Notes that the database was new when these steps were the last ones (V3).
-    fn note_new(&self, steps: Vec<(u32, &Step<E>)>) -> Result<Vec<AppliedMigration>> {
+    /// Notes that the database was new when these steps were the last ones, behind which it has so many (V3).
+    fn note_new(&self, missing: Vec<(u32, &Step<E>)>, steps: u32) -> Result<Vec<AppliedMigration>> {
         let began = Instant::now();
         let noted = |(number, step): (u32, &Step<E>)| {
             AppliedMigration::now(number, &step.name, MigrationOutcome::NewDatabase)
         };
-        let applied: Vec<_> = steps.into_iter().map(noted).collect();
-        self.write(&applied, applied.len() as u32)?;
+        let applied: Vec<_> = missing.into_iter().map(noted).collect();
+        self.write(&applied, steps)?;
         applied.iter().for_each(|applied| trace::migration_applied(applied, began.elapsed()));
         Ok(applied)
     }

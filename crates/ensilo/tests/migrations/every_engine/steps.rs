@@ -113,6 +113,21 @@ fn a_database_without_tables_stays_new_for_later_steps() {
 }
 
 #[test]
+fn a_set_up_behind_steps_of_an_earlier_version_can_fail_and_sees_all_steps() {
+    let db = in_memory();
+    db.migrate(&migrations(1)).unwrap();
+    db.migrate(&set_up(migrations(STEPS), false)).unwrap_err();
+    assert_eq!((version(&db), db.is_being_set_up().unwrap()), (STEPS as u32, true));
+    let seen = migrations(STEPS).on_new_database(|db| {
+        assert_eq!(db.migration_version()?, STEPS as u32);
+        db.table::<Customer>().map(drop)
+    });
+    db.migrate(&seen).unwrap();
+    assert_eq!((version(&db), db.is_being_set_up().unwrap()), (STEPS as u32, false));
+    check_newest(&db, 0, Vec::new());
+}
+
+#[test]
 fn steps_come_before_a_set_up_that_has_made_tables() {
     let db = in_memory();
     db.migrate(&set_up(migrations(2), false)).unwrap_err();
