@@ -143,7 +143,7 @@ impl Dump<'_> {
         view: &mut View,
     ) -> Result<(), String> {
         let sequences = self.database.carried_sequences().map_err(|error| error.to_string())?;
-        let migrations = self.steps_for(tables)?;
+        let migrations = self.steps_for(tables, is_whole)?;
         make_empty(target)?;
         let mut dumped = Vec::new();
         for (number, table) in tables.iter().enumerate() {
@@ -173,18 +173,20 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// Returns the steps of migrations that were applied, if these are all tables: others may be of any version. They are not even read otherwise, so that
-    /// tables of a database whose steps are damaged can be dumped by their names.
-    fn steps_for(&self, tables: &[Table]) -> Result<Vec<MigrationDescription>, String> {
+    /// Returns the steps of migrations that were applied, if these are all tables: others may be of any version. Tables of a database whose steps are
+    /// damaged can be dumped by their names, without steps.
+    fn steps_for(&self, tables: &[Table], is_whole: bool) -> Result<Vec<MigrationDescription>, String> {
         let all = self.database.list_tables().map_err(|error| error.to_string())?;
         if !all.iter().all(|name| tables.iter().any(|table| table.schema.name() == name)) {
             return Ok(Vec::new());
         }
         let found = || Ok((self.database.is_being_set_up()?, self.database.applied_migrations()?));
-        match found().map_err(|error: ensilo::Error| error.to_string())? {
-            (true, _) => Err("the database is new, and was not set up to the end: start its program, which does that, before; or name tables, not all of them"
+        match found() {
+            Err(ensilo::Error::DamagedCatalog(_)) if !is_whole => Ok(Vec::new()),
+            Err(error) => Err(error.to_string()),
+            Ok((true, _)) => Err("the database is new, and was not set up to the end: start its program, which does that, before; or name tables, not all of them"
                 .to_owned()),
-            (false, applied) => Ok(MigrationDescription::of(&applied)),
+            Ok((false, applied)) => Ok(MigrationDescription::of(&applied)),
         }
     }
 
