@@ -32,8 +32,6 @@ pub unsafe trait Session: Send {
 
     /// Whether [`protect_next`](Session::protect_next) may return `true`.
     const PROTECTS: bool = false;
-    /// Whether a protected transaction need not fear that what it reads is changed, rather than that what it writes is written by others.
-    const PROTECTS_READS: bool = false;
     /// Whether [`prefetch`](Session::prefetch) does anything.
     const PREFETCHES: bool = false;
 
@@ -46,17 +44,11 @@ pub unsafe trait Session: Send {
     /// When the engine has no [snapshots](crate::Engine::SNAPSHOTS).
     fn begin_snapshot(&mut self) -> Self::Snapshot<'_>;
 
-    /// Asks that others leave alone what the next read-write transaction of this session reads, or the stores that it writes to (see
-    /// [`PROTECTS_READS`](Session::PROTECTS_READS)), until that has ended: what would change it is refused, with
-    /// [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead). For one that was tried in vain many times. Returns
+    /// Asks that others leave alone what the next read-write transaction of this session reads, until that has ended: what would change it
+    /// is refused, with [`AbortReason::PreparedRead`](crate::AbortReason::PreparedRead). For one that was tried in vain many times. Returns
     /// `false`, and does nothing, while another session has asked, or where the engine knows no such thing.
     fn protect_next(&mut self) -> bool {
         false
-    }
-
-    /// Returns the number of the protected transaction that is under way, or about to be, if there is one.
-    fn turn(&mut self) -> Option<u64> {
-        None
     }
 
     /// Announces that the next read-write transaction of this session reads much and writes little, or was tried in vain: the engine does

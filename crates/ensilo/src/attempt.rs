@@ -24,9 +24,6 @@ use crate::{Abort, Error, Result};
 /// until its end.
 pub(crate) const UNPROTECTED_ATTEMPTS: u32 = 6;
 
-/// The same where what others must leave alone is whole tables, which is worth more attempts.
-const UNPROTECTED_WRITERS: u32 = 16;
-
 /// After so many attempts in vain a reader gets a snapshot of its own.
 const VALIDATED_READERS: u32 = 2;
 
@@ -81,12 +78,8 @@ impl RetryPolicy {
     }
 
     /// Returns after how many attempts in vain the next one is to be protected.
-    fn unprotected_attempts<S: Session>(self) -> u32 {
-        match (S::PROTECTS_READS, self.is_read_mostly) {
-            (true, true) => 1,
-            (true, false) => UNPROTECTED_ATTEMPTS,
-            (false, _) => UNPROTECTED_WRITERS,
-        }
+    fn unprotected_attempts(self) -> u32 {
+        if self.is_read_mostly { 1 } else { UNPROTECTED_ATTEMPTS }
     }
 }
 
@@ -202,7 +195,7 @@ impl Attempts {
             return Ok(());
         }
         await_next_attempt(shared, worker, [self.made, self.by_sums], policy.retries, undone)?;
-        let unprotected = policy.unprotected_attempts::<E::Session>();
+        let unprotected = policy.unprotected_attempts();
         if E::Session::PROTECTS && self.made >= unprotected && !self.is_protection_too_large {
             // It waits for its turn once: where a request can never commit, that comes out soon.
             let wait_max = if self.made == unprotected { PROTECTION_WAIT_MAX } else { Duration::ZERO };
@@ -251,7 +244,6 @@ fn await_next_attempt<E: Engine>(
 ) -> Result<(), Box<Undone>> {
     let is_conflict = undone.is_conflict();
     let is_by_changing_table = undone.is_by_changing_table();
-    let is_by_protected = undone.is_by_protected();
     if !is_conflict || attempt > retries {
         worker.raw.counters().note_attempts(attempt + besides);
         let Undone { error, is_own_abort, .. } = undone;
@@ -269,7 +261,7 @@ fn await_next_attempt<E: Engine>(
     }
     if is_by_changing_table {
         wait_for_change(shared);
-    } else if !(is_by_protected && attempt >= UNPROTECTED_ATTEMPTS && wait_for_protected(&mut worker.raw)) {
+    } else {
         backoff::wait_before_attempt(attempt, &mut worker.local.jitter);
     }
     Ok(())
@@ -282,18 +274,6 @@ fn wait_for_change<E: Engine>(shared: &DatabaseShared<E>) {
     while shared.catalog.is_being_changed() && begin.elapsed() < CHANGE_WAIT_MAX {
         thread::sleep(CHANGE_LOOK);
     }
-}
-
-/// Waits until the protected transaction that is under way has ended, but not for long: another attempt shows whether it is still in the way.
-/// Returns `false`, at once, when there is none: a prepared one was in the way.
-#[cold]
-fn wait_for_protected(session: &mut impl Session) -> bool {
-    let begin = Instant::now();
-    let Some(turn) = session.turn() else { return false };
-    while session.turn() == Some(turn) && begin.elapsed() < PROTECTION_WAIT_MAX {
-        thread::sleep(PROTECTION_WAIT);
-    }
-    true
 }
 
 /// Waits for a while until the next attempt can be protected. Returns `false` if it cannot: it goes without.

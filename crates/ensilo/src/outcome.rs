@@ -42,11 +42,6 @@ impl Undone {
         self.is_by(AbortReason::ReadValidation)
     }
 
-    /// Returns whether the attempt has ended because it was to change what a protected or prepared transaction has read.
-    pub(crate) fn is_by_protected(&self) -> bool {
-        self.is_by(AbortReason::PreparedRead)
-    }
-
     /// Returns whether the attempt has ended because a number that it has not read has no room for a sum: the next one reads it.
     pub(crate) fn is_unread_sum(&self) -> bool {
         self.is_by(AbortReason::SumOutOfRange)

@@ -123,9 +123,9 @@ impl<'d, H: FnMut(&Abort), E: Engine> Request<'d, H, E> {
     /// [`Request::read_stale`] may show a state that is as old as snapshots get, instead of a new one. A
     /// snapshot that is taken all the same, for a [`Request::max_staleness`] or for a [`Request::read`] that has
     /// met conflicts, may still end it. With Silo's engine it runs once as any other; if it meets a conflict,
-    /// what it reads is protected in the next attempt, and who would change it is refused meanwhile, and waits for its end:
-    /// beside one that takes longer than a fiftieth of a second for each of their [retries](crate::Options::retries) others may come to the
-    /// end of these. One such request at a time is protected.
+    /// what it reads is protected in the next attempt, and who would change it is refused meanwhile: beside one
+    /// that takes longer than half a second others may come to the end of their [retries](crate::Options::retries). One such
+    /// request at a time is protected.
     #[inline]
     pub fn read_mostly(mut self) -> Self {
         self.policy.is_read_mostly = true;

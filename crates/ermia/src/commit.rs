@@ -26,7 +26,6 @@ use crate::isolation::{Fault, Isolation, has_fault};
 use crate::overwritten::Overwritten;
 use crate::stamp::Stamp;
 use crate::transaction::Transaction;
-use crate::write_turn::StoreBits;
 
 /// Why a commit stopped before it had a stamp, or because of what it found behind it.
 pub(crate) enum CommitStop {
@@ -49,7 +48,6 @@ impl<I: Isolation> Transaction<'_, I> {
         match self.try_commit() {
             Ok(committed) => {
                 self.context.counters.count_commit();
-                self.context.lost_in = StoreBits::default();
                 self.end();
                 Ok(committed)
             }

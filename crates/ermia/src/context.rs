@@ -18,7 +18,6 @@ use crate::shared::ErmiaShared;
 use crate::stamp::Stamp;
 use crate::store::ErmiaStore;
 use crate::version::Version;
-use crate::write_turn::StoreBits;
 
 /// A key among those that a transaction keeps.
 #[derive(Copy, Clone, Debug, Default)]
@@ -73,10 +72,6 @@ pub(crate) struct Context<I: Isolation> {
     /// Whether the next transaction is one that new snapshots should keep out of the way of, and whether that under way is.
     pub(crate) favor_next: bool,
     pub(crate) is_favored: bool,
-    /// Whether the transaction that is under way, or else the next one, has the [turn to write](crate::write_turn).
-    pub(crate) has_turn: bool,
-    /// The stores to which attempts in vain have written, or would have, since the last commit.
-    pub(crate) lost_in: StoreBits,
     /// Whether the transaction keeps addresses of versions that are not kept for it, see [`Horizon`](crate::horizon::Horizon).
     pub(crate) keeps_look: bool,
     /// Why the transaction cannot commit.
@@ -117,8 +112,6 @@ impl<I: Isolation> Context<I> {
             is_open: false,
             favor_next: false,
             is_favored: false,
-            has_turn: false,
-            lost_in: StoreBits::default(),
             keeps_look: false,
             doomed: None,
             reads: ReadSet::new(),
@@ -137,24 +130,6 @@ impl<I: Isolation> Context<I> {
             recording: TransactionRecord::default(),
             history: Vec::new(),
             log: None,
-        }
-    }
-
-    /// Asks for the turn to write where the attempts before were in vain. Returns `false` where none has written, and while another session
-    /// has the turn.
-    pub(crate) fn take_turn(&mut self, shared: &ErmiaShared) -> bool {
-        let may_ask = !self.is_open && !self.has_turn && !self.lost_in.is_empty();
-        let is_granted = may_ask && shared.write_turn.take(self.lost_in);
-        self.has_turn |= is_granted;
-        is_granted
-    }
-
-    /// Gives the turn back, if the session has it.
-    #[inline]
-    pub(crate) fn end_turn(&mut self, shared: &ErmiaShared) {
-        if self.has_turn {
-            self.has_turn = false;
-            shared.write_turn.end();
         }
     }
 

@@ -68,7 +68,6 @@ mod transaction;
 mod transaction_table;
 mod version;
 mod write;
-mod write_turn;
 
 pub use engine::Ermia;
 pub use handle::ErmiaHandle;

@@ -186,7 +186,6 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
     type Transaction<'s> = Transaction<'s, I>;
     type Snapshot<'s> = Snapshot<'s, I>;
 
-    const PROTECTS: bool = true;
     const PREFETCHES: bool = true;
 
     #[inline]
@@ -204,15 +203,6 @@ unsafe impl<I: Isolation> Session for ErmiaSession<I> {
         let slot = state.prepare(shared);
         let SessionState { participant, context, .. } = state;
         Snapshot::open(shared, participant, context, slot)
-    }
-
-    fn protect_next(&mut self) -> bool {
-        let (shared, state) = self.parts();
-        state.context.take_turn(shared)
-    }
-
-    fn turn(&mut self) -> Option<u64> {
-        self.parts().0.write_turn.number()
     }
 
     fn favor_next(&mut self) {
@@ -263,7 +253,6 @@ impl<I: Isolation> Drop for ErmiaSession<I> {
             state.collect(&self.engine.shared);
             state.release_slot(&self.engine.shared);
             state.context.favor_next = false;
-            state.context.end_turn(&self.engine.shared);
             self.engine.give_back(state);
         }
     }

@@ -15,7 +15,6 @@ use crate::safe_snapshot::SafeSnapshot;
 use crate::stamp::Clock;
 use crate::store::ErmiaStore;
 use crate::transaction_table::TransactionTable;
-use crate::write_turn::WriteTurn;
 
 /// What all sessions of an engine share.
 #[derive(Debug)]
@@ -25,7 +24,6 @@ pub(crate) struct ErmiaShared {
     pub(crate) table: TransactionTable,
     pub(crate) horizon: Horizon,
     pub(crate) snapshot: SafeSnapshot,
-    pub(crate) write_turn: WriteTurn,
     /// All stores that there ever were: sessions hold their addresses.
     pub(crate) stores: Mutex<BTreeMap<TableId, Arc<ErmiaStore>>>,
     /// What levels that record histories note of deletions.
@@ -52,7 +50,6 @@ impl ErmiaShared {
             table: TransactionTable::new(),
             horizon: Horizon::new(is_hasty),
             snapshot: SafeSnapshot::new(),
-            write_turn: WriteTurn::new(),
             stores: Mutex::new(BTreeMap::new()),
             recorded_removals: RecordedRemovals::default(),
             snapshot_age_max,

@@ -131,7 +131,6 @@ impl<'s, I: Isolation> Transaction<'s, I> {
         self.entry.set_aborted();
         for at in (0..self.context.writes.len()).rev() {
             let write = self.context.writes[at];
-            self.context.lost_in.add(Self::store_of(write.store));
             self.undo(&write);
         }
         self.end();
@@ -186,7 +185,6 @@ impl<'s, I: Isolation> Transaction<'s, I> {
             self.context.end_favor(self.shared);
         }
         self.entry.end();
-        self.context.end_turn(self.shared);
         self.context.clear();
     }
 

@@ -11,7 +11,7 @@ use ensilo_sync::Backoff;
 use ensilo_sync::atomic::{AtomicU64, Ordering};
 
 use crate::cold::COOLING;
-use crate::context::{Context, FoundEntry, KeyAt, WriteEntry};
+use crate::context::{Context, FoundEntry, WriteEntry};
 use crate::handle::ErmiaHandle;
 use crate::isolation::{Fault, Isolation, has_fault};
 use crate::oid_array::{DEAD, Oid};
@@ -156,9 +156,6 @@ impl<I: Isolation> Transaction<'_, I> {
     ) -> Result<Option<Oid>, Abort> {
         self.context.reserve_write().map_err(|abort| self.doom(abort))?;
         let key_at = self.context.keep_key(key).map_err(|abort| self.doom(abort))?;
-        if !self.may_write(store) {
-            return Err(self.refuse(store, key_at));
-        }
         let oid = self.garbage.take_oid(store).map_err(|_| self.out_of_memory(store, key))?;
         let version = self.allocate(store, len_bytes, None).map_err(|_| {
             self.garbage.give_back(store, oid);
@@ -257,11 +254,10 @@ impl<I: Isolation> Transaction<'_, I> {
         let _indirection = crate::region::indirection();
         let store = Self::store_of(found.store);
         let slot = store.slot(found.oid);
-        let may_write = self.may_write(store);
-        if !may_write || !Self::replace_head(slot, before, version) {
+        if !Self::replace_head(slot, before, version) {
             // SAFETY: nobody has seen it.
             unsafe { version.free(&self.guard) };
-            return Err(if may_write { self.conflict(found) } else { self.refuse(store, found.key) });
+            return Err(self.conflict(found));
         }
         if let Some(certificates) = before.certificates() {
             // Release: [successor] who commits later looks here behind its stamp, which comes after this transaction's own.
@@ -320,25 +316,10 @@ impl<I: Isolation> Transaction<'_, I> {
         }
     }
 
-    /// Returns whether no other session has the turn to write to the store.
-    #[inline]
-    fn may_write(&self, store: &ErmiaStore) -> bool {
-        !self.shared.write_turn.covers(store) || self.context.has_turn
-    }
-
-    /// Dooms the transaction because another one has the turn to write to the store.
-    #[cold]
-    fn refuse(&mut self, store: &ErmiaStore, key: KeyAt) -> Abort {
-        self.context.lost_in.add(store);
-        let abort = Abort::new(AbortReason::PreparedRead, store.id(), self.context.key(key));
-        self.doom(abort)
-    }
-
     /// Dooms the transaction because the record that it would write has a newer version.
     #[cold]
     fn conflict(&mut self, found: &FoundEntry<I>) -> Abort {
         let store = Self::store_of(found.store);
-        self.context.lost_in.add(store);
         // What cannot be read back is not locked.
         let newest = store.newest::<I>(found.oid, self.shared, &self.guard).unwrap_or_default();
         let is_locked = newest.is_some_and(|newest| matches!(newest.author(), Author::By(_)));

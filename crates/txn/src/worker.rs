@@ -50,7 +50,6 @@ unsafe impl<V: Variant> Session for Worker<V> {
     type Snapshot<'s> = Snapshot<'s, V>;
 
     const PROTECTS: bool = true;
-    const PROTECTS_READS: bool = true;
     const PREFETCHES: bool = true;
 
     #[inline]
@@ -78,10 +77,6 @@ unsafe impl<V: Variant> Session for Worker<V> {
         let _engine = region::enter(Region::Engine);
         let (_, state) = self.parts();
         prefetch_records(&state.participant, count, key);
-    }
-
-    fn turn(&mut self) -> Option<u64> {
-        self.parts().0.shared.prepared.turn()
     }
 
     fn counters(&mut self) -> Arc<WorkerCounters> {

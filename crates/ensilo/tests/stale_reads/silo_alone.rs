@@ -27,7 +27,7 @@ fn a_closure_that_goes_round_in_circles_because_of_stale_reads_ends() {
     assert!((100..10_000).contains(&rounds.get()), "{}", rounds.get());
 }
 
-/// Over ERMIA's engine nothing is kept of what a protected transaction reads.
+/// Over ERMIA's engine nobody is protected.
 #[test]
 fn a_report_that_has_no_memory_to_be_protected_goes_on_without() {
     const ROWS: u32 = 100_000;

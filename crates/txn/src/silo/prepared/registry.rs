@@ -22,7 +22,7 @@ use ensilo_epoch::Epoch;
 use ensilo_index::NodeId;
 use ensilo_slab::Pool;
 use ensilo_sync::CachePadded;
-use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ensilo_sync::barrier;
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
@@ -39,8 +39,8 @@ pub(crate) struct PreparedRegistry {
     /// Records that were read, or wait here for their withdrawal, and border nodes of keys that were read.
     addresses: Addresses,
     uses: Mutex<PreparedUses>,
-    /// How many turns of protected transactions have begun and ended: odd while there is one, or about to be.
-    turns: AtomicU64,
+    /// Whether there is a protected transaction, or about to be.
+    is_turn_taken: AtomicBool,
 }
 
 /// What prepared transactions use beside what they have read, each with their number.
@@ -99,7 +99,7 @@ impl PreparedRegistry {
             count: CachePadded::new(AtomicU64::new(0)),
             addresses: Addresses::new(pool),
             uses: Mutex::default(),
-            turns: AtomicU64::new(0),
+            is_turn_taken: AtomicBool::new(false),
         }
     }
 
@@ -232,21 +232,14 @@ impl PreparedRegistry {
 
     /// Takes the turn of the one [protected](super::super::protection) transaction. Returns `false` while another one has it.
     pub(in crate::silo) fn take_turn(&self) -> bool {
-        let turns = self.turns.load(Ordering::Relaxed);
         // Acquire: with the Release in `end_turn`. What the one before has registered is gone.
-        let take = || self.turns.compare_exchange(turns, turns + 1, Ordering::Acquire, Ordering::Relaxed);
-        turns.is_multiple_of(2) && take().is_ok()
+        !self.is_turn_taken.swap(true, Ordering::Acquire)
     }
 
     /// Gives the turn back.
     pub(in crate::silo) fn end_turn(&self) {
         // Release: with the Acquire in `take_turn`.
-        self.turns.fetch_add(1, Ordering::Release);
-    }
-
-    /// Returns the number of the turn that is taken, if one is. Relaxed: nothing is concluded from it.
-    pub(crate) fn turn(&self) -> Option<u64> {
-        Some(self.turns.load(Ordering::Relaxed)).filter(|turns| !turns.is_multiple_of(2))
+        self.is_turn_taken.store(false, Ordering::Release);
     }
 
     /// Returns whether a prepared transaction uses the store, or something that is deferred lies in it.
