@@ -9,7 +9,6 @@ mod collect;
 mod commit;
 mod contention;
 mod context;
-mod early_validation;
 mod garbage;
 mod key_bytes;
 mod log;

@@ -2,10 +2,8 @@
 
 mod common;
 
-use std::ops::{Bound, ControlFlow};
-
 use common::*;
-use ensilo_txn::{Abort, AbortReason, Direction, Engine, Epoch, Read, Session, Store, Worker, Write};
+use ensilo_txn::{AbortReason, Direction, Engine, Epoch, Read, Session, Write};
 
 #[test]
 fn a_committed_row_is_read_back_and_an_aborted_one_is_not() {
@@ -269,53 +267,4 @@ fn a_check_tells_a_conclusion_from_a_mistake() {
     let mut tx = first.begin();
     assert!(!insert(&mut tx, &store, "a", &[2]));
     assert_eq!(tx.check().unwrap(), written.epoch);
-}
-
-/// Scans five thousand rows, of which the first ones are changed by `change` meanwhile. Returns how many rows the scan has come to, and how
-/// it ended.
-fn scan_beside(change: impl FnOnce(&mut Worker, &Store)) -> (usize, Result<(), Abort>) {
-    let (engine, store) = engine_and_store();
-    let (mut one, mut other) = (engine.session(), engine.session());
-    commit(&mut one, |tx| {
-        for number in 0..5000 {
-            assert!(insert(tx, &store, &format!("k{number:04}"), &[number]));
-        }
-    });
-    let (mut come_to, mut change) = (0, Some(change));
-    let mut tx = one.begin();
-    let scanned = tx.scan(
-        &store,
-        (Bound::Unbounded, Bound::Unbounded),
-        Direction::Forward,
-        |_, row| row.word(0),
-        |_, _| {
-            come_to += 1;
-            if come_to == 1000
-                && let Some(change) = change.take()
-            {
-                change(&mut other, &store);
-            }
-            ControlFlow::Continue(())
-        },
-    );
-    (come_to, scanned.and_then(|()| tx.commit().map(drop)))
-}
-
-#[test]
-fn a_scan_that_was_overtaken_ends_before_its_end() {
-    let reason = |outcome: Result<(), Abort>| outcome.unwrap_err().reason();
-    let (come_to, outcome) = scan_beside(|other, store| commit(other, |tx| put(tx, store, "k0007", &[9])));
-    assert_eq!(reason(outcome), AbortReason::ReadValidation);
-    assert!(come_to < 3000, "{come_to} rows");
-    let (come_to, outcome) =
-        scan_beside(|other, store| commit(other, |tx| assert!(insert(tx, store, "k0007a", &[9]))));
-    assert_eq!(reason(outcome), AbortReason::NodeValidation);
-    assert!(come_to < 3000, "{come_to} rows");
-}
-
-#[test]
-fn a_scan_goes_on_beside_what_it_has_not_come_to() {
-    let (come_to, outcome) = scan_beside(|other, store| commit(other, |tx| put(tx, store, "k4990", &[9])));
-    outcome.unwrap();
-    assert_eq!(come_to, 5000);
 }

@@ -12,7 +12,6 @@ use ensilo_slab::Pool;
 use ensilo_sync::atomic::AtomicU64;
 
 use super::contention::Contention;
-use super::early_validation::FIRST_LOOK;
 use super::garbage::Garbage;
 use super::lost_write::LostWrites;
 use super::protection::Protection;
@@ -90,8 +89,6 @@ pub(crate) struct Context {
     pub(super) registered: usize,
     /// Of the rows that transactions have added to.
     pub(super) contention: Contention,
-    /// After so many reads a scan [looks at them](super::early_validation) again.
-    pub(super) next_look: usize,
     /// The snapshots that others have overtaken, as they were found last.
     pub(super) open_snapshots: OpenSnapshots,
     /// What the transaction has registered, if it is protected.
@@ -134,7 +131,6 @@ impl Context {
             logged_count: 0,
             registered: 0,
             contention: Contention::default(),
-            next_look: FIRST_LOOK,
             open_snapshots: OpenSnapshots::default(),
             protection: None,
         }
@@ -163,7 +159,6 @@ impl Context {
     pub(super) fn clear(&mut self) {
         debug_assert!(self.protection.is_none(), "what is registered is released before");
         self.reads.clear();
-        self.next_look = FIRST_LOOK;
         self.keys.clear();
         self.rows.clear();
         if !self.writes.is_empty() {

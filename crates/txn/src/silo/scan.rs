@@ -92,8 +92,7 @@ where
         if V::RECORDS_HISTORY {
             self.met.push(key.into());
         }
-        let read = self.read_key(key, value);
-        match read.and_then(|read| self.context.validate_early::<V>(self.guard).map(|()| read)) {
+        match self.read_key(key, value) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some((found, value))) => {
                 let flow = (self.each)(found, value);
