@@ -73,6 +73,7 @@ impl LockRange {
         let parts = match covered {
             None => [Some(self.clone()), None],
             Some(covered) => {
+                // Also where an earlier growth was granted in part of the stripes: who was refused locks nothing any more.
                 debug_assert!(self.covers(covered));
                 [Some(between(&self.low, &covered.low)), Some(between(&covered.high, &self.high))]
             }
