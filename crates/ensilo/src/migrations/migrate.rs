@@ -60,6 +60,7 @@ impl<E: Engine> Database<E> {
             return Ok(Vec::new());
         }
         let rows = shared.make_rows_of_migrations()?;
+        let sets_up = due.sets_up();
         let migration = Migration { database: self, rows, origin: due.origin };
         let steps = due.version + due.steps.len() as u32;
         let applied = if due.is_new {
@@ -68,7 +69,7 @@ impl<E: Engine> Database<E> {
             let apply = |(number, step): (u32, &Step<E>)| migration.apply(number, step);
             due.steps.into_iter().map(apply).collect::<Result<_>>()?
         };
-        if due.sets_up {
+        if sets_up {
             migration.set_up(migrations.on_new_database.as_ref(), steps)?;
         }
         Ok(applied)
@@ -124,7 +125,7 @@ impl<E: Engine> Database<E> {
             _ if sets_up => Origin::BeingSetUp,
             _ => Origin::New,
         };
-        Ok(Due { steps, version: stored.steps.len() as u32, is_new, sets_up, origin })
+        Ok(Due { steps, version: stored.steps.len() as u32, is_new, origin })
     }
 
     /// Stores that these steps were applied, as a load of a dump does, to a database of which no step is stored.
@@ -151,17 +152,20 @@ struct Due<'m, E: Engine> {
     version: u32,
     /// Whether there is nothing that they could change, so that they are only noted.
     is_new: bool,
-    /// Whether the database is to be set up behind them.
-    sets_up: bool,
-    /// What the database is then.
+    /// What the database is with them, until it is set up.
     origin: Origin,
 }
 
 impl<E: Engine> Due<'_, E> {
+    /// Returns whether the database is to be set up behind the steps.
+    fn sets_up(&self) -> bool {
+        self.origin == Origin::BeingSetUp
+    }
+
     /// Returns the names of all that is to be done, in order, and the numbers of steps.
     fn names(&self) -> impl Iterator<Item = (Option<u32>, &str)> {
         let steps = self.steps.iter().map(|(number, step)| (Some(*number), &*step.name));
-        steps.chain(self.sets_up.then_some((None, SET_UP)))
+        steps.chain(self.sets_up().then_some((None, SET_UP)))
     }
 }
 
