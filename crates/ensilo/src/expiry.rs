@@ -7,19 +7,23 @@
 //! - `expiries`: all that was said, as the thread is given it;
 //! - `schedule`: the thread, and what it does next;
 //! - `pass`: removes the rows that have expired at one moment;
-//! - `target`: where these rows lie.
+//! - `target`: where these rows lie;
+//! - `turn`: who removes rows of a table at the moment.
 //!
 //! # Invariants
 //! - E1: a row is removed only by a transaction that has read it, and found its time among those that have passed. Where another transaction gives it a
 //!   later time, one of the two does not commit.
 //! - E2: the thread has no lock and no transaction while it calls the program's clock and hook for events, or their destructors. Wakers of those that wait
-//!   for rows are called by every commit, and where a row is given up that was claimed, within the transaction.
+//!   for rows are called by every commit, and where a row is given up that was claimed, within the transaction: a call of `remove_now` out of one takes no turn.
+//! - E3: transactions that remove expired rows of one table take turns, so that `remove_now` passes over no row that another of them has taken out and not
+//!   yet removed. The thread does not wait for its turn: other tables would wait with it.
 
 mod expiries;
 mod options;
 mod pass;
 mod schedule;
 mod target;
+mod turn;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +34,7 @@ use ensilo_engine::Engine;
 pub(crate) use self::expiries::Expiries;
 pub use self::options::{ExpiryOptions, TimeUnit};
 use self::pass::Pass;
+use self::turn::Turn;
 use crate::database::Database;
 use crate::mutex::lock;
 use crate::outcome::Visible;
@@ -136,7 +141,7 @@ impl<E: Engine> Database<E> {
         if self.shared.read_only().is_some() {
             return Err(Error::ReadOnly);
         }
-        let core = Arc::new(ExpiryCore::new(table, options));
+        let core = Arc::new(ExpiryCore::new(table, options, self.shared.expiries.turn_of(table)));
         self.shared.expired(&core)?;
         self.shared.begin_expiry(&core)?;
         Ok(Expiry { shared: Arc::clone(&self.shared), core, is_detached: false })
@@ -145,7 +150,8 @@ impl<E: Engine> Database<E> {
 
 impl<E: Engine> Expiry<E> {
     /// Removes what has expired by now, on the calling thread, and returns how many rows that were; it returns when that is stored, as
-    /// [`Database::transact`] does. Rows that others keep using stay. What the background removes meanwhile is not counted.
+    /// [`Database::transact`] does. Rows that others keep using stay. What the background removes meanwhile, or another call, is not counted, and has
+    /// gone, too, when this returns: all that remove rows of one table take turns, except for a thread with a transaction open, and in a hook or a waker.
     ///
     /// # Errors
     /// Those of [`Database::transact`], and of [`Database::expire_rows`] where the table was changed since; [`Error::TableChanged`] and
@@ -200,6 +206,7 @@ pub(crate) struct ExpiryCore {
     options: ExpiryOptions,
     has_ended: AtomicBool,
     progress: Mutex<Progress>,
+    turn: Arc<Turn>,
 }
 
 #[derive(Debug, Default)]
@@ -213,9 +220,9 @@ struct Progress {
 }
 
 impl ExpiryCore {
-    fn new(table: &str, options: ExpiryOptions) -> Self {
+    fn new(table: &str, options: ExpiryOptions, turn: Arc<Turn>) -> Self {
         let (has_ended, progress) = (AtomicBool::new(false), Mutex::default());
-        ExpiryCore { table: table.to_owned(), options, has_ended, progress }
+        ExpiryCore { table: table.to_owned(), options, has_ended, progress, turn }
     }
 
     fn end(&self) {
@@ -273,7 +280,7 @@ mod tests {
 
     #[test]
     fn each_cause_is_news_once_until_a_success() {
-        let core = ExpiryCore::new("token", ExpiryOptions::new("expires"));
+        let core = ExpiryCore::new("token", ExpiryOptions::new("expires"), Arc::default());
         let refused = |why: &str| Error::InvalidOption(Name::new(why));
         assert!(core.note_failure(refused("no index")));
         assert!(!core.note_failure(refused("no index")));

@@ -144,6 +144,11 @@ impl<E: Engine> Migrations<E> {
     /// A table that is only new needs no step, since [`Database::table`] makes it.
     ///
     /// The schema is that of the version in which the step was added, such as `T::schema().clone()` for a row type that is kept for it.
+    ///
+    /// In a new database the step is only noted, as all are, and the table is there once the program opens it. So a step of a *later* release that moves rows into
+    /// it may find them and not the table, if that program had not got so far. A program that opens all of its tables right after
+    /// [`Database::migrate`] has none of this, and a step that fails with [`Error::UnknownTable`](crate::Error::UnknownTable) loses nothing: let only the
+    /// table that rows come *from* be missing without an error.
     #[must_use]
     pub fn create_table(self, name: impl Into<String>, schema: Schema) -> Self {
         self.then(name, Action::CreateTable(Box::new(schema)))
@@ -228,7 +233,7 @@ impl<E: Engine> Migrations<E> {
     ///             Err(Error::UnknownTable(_)) => return Ok(false), // nothing is to move
     ///             opened => opened?,
     ///         };
-    ///         let to = db.open_table::<VisitByPage>()?;
+    ///         let to = db.open_table::<VisitByPage>()?; // if this one is missing, that is an error
     ///         let batch = from.scan().limit(1000);
     ///         for Visit { at, page } in batch.clone().rows(tx)? {
     ///             to.insert(tx, &VisitByPage { page, at })?;

@@ -75,8 +75,8 @@ impl SessionLog {
         }
     }
 
-    /// Finds the words that a write has changed. Returns whether these take less room than the row, and the version before is in the log that
-    /// goes with the newest checkpoint.
+    /// Finds the words that a write has changed, one at least. Returns whether these take less room than the row, and the version before is in the
+    /// log that goes with the newest checkpoint.
     fn has_few_changed_words<I: Isolation>(
         &mut self,
         write: &WriteEntry<I>,
@@ -100,7 +100,11 @@ impl SessionLog {
                 self.changed.push((index, word));
             }
         }
-        true
+        if self.changed.is_empty() && words_max > 0 {
+            // A row that is written as it was has a new TID all the same, and a replay takes that from a word.
+            self.changed.extend(row.all_words().next().map(|word| (0, word)));
+        }
+        !self.changed.is_empty()
     }
 
     /// Fills the place of the commit with the entry that was prepared, which is that of the transaction with this TID.

@@ -31,7 +31,8 @@
 //!
 //! # What it does not do
 //! A path that was left is not put together again when the key that left it is removed: the node, without what that key took in it, stays until
-//! the layer is empty. So keys that were removed leave at most a node for each slice of a key that is there.
+//! the layer is empty. So keys that were removed leave a layer for each slice of a key that is there: as a rule one node, and where the layer had been split its
+//! first node, that of the key, and the ones above these, whose bags are trimmed only if they are long ([`crate::border`]).
 
 use ensilo_slab::OutOfMemory;
 

@@ -133,8 +133,8 @@ impl Dump<'_> {
         }
     }
 
-    /// Writes tables into a new directory, the steps of migrations if these are all tables, and the sequences of programs if none of them was named. What
-    /// describes them comes last: without it the directory holds no dump.
+    /// Writes tables into a new directory, and the steps of migrations and the sequences of programs if these are all tables. What describes them
+    /// comes last: without it the directory holds no dump.
     fn write_into(
         &self,
         target: &Path,
@@ -143,7 +143,8 @@ impl Dump<'_> {
         view: &mut View,
     ) -> Result<(), String> {
         let sequences = self.database.carried_sequences().map_err(|error| error.to_string())?;
-        let migrations = self.steps_for(tables, is_whole)?;
+        let has_all = is_whole || self.has_all(tables)?;
+        let migrations = if has_all { self.steps(is_whole)? } else { Vec::new() };
         make_empty(target)?;
         let mut dumped = Vec::new();
         for (number, table) in tables.iter().enumerate() {
@@ -161,7 +162,7 @@ impl Dump<'_> {
         let has_row_ids = tables.iter().any(|table| table.schema.key_parts().is_empty());
         // Ids behind these cannot be loaded.
         let largest_row_id = has_row_ids.then(|| self.database.largest_row_id().0);
-        let of_programs = if is_whole { sequences::of_programs(&sequences) } else { Vec::new() };
+        let of_programs = if has_all { sequences::of_programs(&sequences) } else { Vec::new() };
         let description =
             DumpDescription::new(self.format, dumped, of_programs, migrations, largest_row_id).text();
         let path = target.join(SCHEMA_FILE);
@@ -173,13 +174,15 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// Returns the steps of migrations that were applied, if these are all tables: others may be of any version. Tables of a database whose steps are
-    /// damaged can be dumped by their names, without steps.
-    fn steps_for(&self, tables: &[Table], is_whole: bool) -> Result<Vec<MigrationDescription>, String> {
+    /// Returns whether these are all tables.
+    fn has_all(&self, tables: &[Table]) -> Result<bool, String> {
         let all = self.database.list_tables().map_err(|error| error.to_string())?;
-        if !all.iter().all(|name| tables.iter().any(|table| table.schema.name() == name)) {
-            return Ok(Vec::new());
-        }
+        Ok(all.iter().all(|name| tables.iter().any(|table| table.schema.name() == name)))
+    }
+
+    /// Returns the steps of migrations that were applied, which only a dump of all tables has: others may be of any version. Tables of a database whose steps
+    /// are damaged can be dumped by their names, without steps.
+    fn steps(&self, is_whole: bool) -> Result<Vec<MigrationDescription>, String> {
         let found = || Ok((self.database.is_being_set_up()?, self.database.applied_migrations()?));
         match found() {
             Err(ensilo::Error::DamagedCatalog(_)) if !is_whole => Ok(Vec::new()),

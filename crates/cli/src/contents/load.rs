@@ -283,10 +283,13 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
     refuse_sequences(database, &plan.sequences)
 }
 
-/// Refuses a database to which other steps of migrations were applied than to that of the dump: the tables would be of another version. A single file is
-/// of none.
+/// Refuses a database that its program has not set up to the end, and one to which other steps of migrations were applied than to that of the dump: the
+/// tables would be of another version. A single file is of none.
 fn refuse_migrations(database: &Database, plan: &Plan, has_tables: bool) -> Result<(), String> {
     let existing = database.applied_migrations().map_err(|error| error.to_string())?;
+    if database.is_being_set_up().map_err(|error| error.to_string())? {
+        return Err(BEING_SET_UP.to_owned());
+    }
     let names = |steps: &[AppliedMigration]| steps.iter().map(|step| step.name.clone()).collect::<Vec<_>>();
     let (is_dump, dumped) = (plan.tasks.iter().all(|task| task.rows.is_some()), &plan.migrations);
     if !is_dump || names(&existing) == names(dumped) {
@@ -304,6 +307,10 @@ fn refuse_migrations(database: &Database, plan: &Plan, has_tables: bool) -> Resu
         dumped.len()
     ))
 }
+
+/// Why a database is refused whose set-up would run over the rows that are loaded.
+const BEING_SET_UP: &str = "the database is new, and its program has not set it up to the end, which it would do over the rows that are loaded: start the program, \
+     which does that, before; or load into a new database";
 
 /// Why a dump without steps is refused.
 const WITHOUT_STEPS: &str = "steps of migrations were applied to the database, and the dump has none: load into a new database; or, if its tables are those of \

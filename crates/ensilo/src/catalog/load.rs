@@ -80,6 +80,11 @@ impl<E: Engine> DatabaseShared<E> {
             table.indexes.publish(cores, self.engine.epochs());
             self.catalog.write().insert(name, table);
         }
+        // Those of tables whose definitions a salvage has lost.
+        for (table, lost) in indexes {
+            changes.pass_over(table);
+            lost.iter().for_each(|index| changes.pass_over(index.store));
+        }
         // Also those of dropped tables, whose rows the checkpoint has still (G3).
         loads.iter().flat_map(|loads| loads.ids()).for_each(|id| changes.pass_over(id));
         self.drop_unknown(&mut changes, &known);

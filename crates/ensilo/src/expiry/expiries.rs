@@ -1,6 +1,7 @@
 //! What the programs of a database have said of rows that expire, as the thread that removes these is given it.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use std::time::Instant;
 use ensilo_engine::Engine;
 use ensilo_log::{ForeignAfter, call_foreign};
 
+use super::turn::Turn;
 use super::{ExpiryCore, ExpiryStatistics, schedule};
 use crate::closing::FirstPanic;
 use crate::durable::{Event, report_event};
@@ -33,6 +35,8 @@ pub(crate) struct Expiries {
 struct ExpiriesState {
     thread: Option<JoinHandle<()>>,
     cores: Vec<Arc<ExpiryCore>>,
+    /// By the names of tables.
+    turns: BTreeMap<String, Arc<Turn>>,
     /// Those of them that the thread does not know yet.
     added: Vec<Arc<ExpiryCore>>,
     /// Whether some have ended that the thread knows.
@@ -102,6 +106,13 @@ fn start_thread<E: Engine>(shared: Arc<DatabaseShared<E>>) -> Result<JoinHandle<
 }
 
 impl Expiries {
+    /// Returns what all that remove rows of this table take turns by.
+    pub(super) fn turn_of(&self, table: &str) -> Arc<Turn> {
+        let turns = &mut lock(&self.state).turns;
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(table.to_owned()).or_default())
+    }
+
     /// Removes no more rows as `expiry` says. Does not wait for the transaction that is doing so.
     pub(super) fn end(&self, expiry: &Arc<ExpiryCore>) {
         expiry.end();

@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// How long it waits at most after an error until it looks again, unless it looks more seldom anyway; twice as long each time until then.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// How long it waits while another thread removes rows of the same table.
+const TURN_PAUSE: Duration = Duration::from_millis(1);
+
 /// Removes rows until the database is closed.
 ///
 /// With what a program has said goes its clock, whose destructor is the program's code.
@@ -88,6 +91,15 @@ struct Scheduled<E: Engine> {
     pause: Duration,
 }
 
+/// What has come of one look.
+enum Step {
+    Made,
+    /// Nothing was looked at: another thread removes rows of the table, or it has ended.
+    Postponed,
+    /// There is nothing left to remove.
+    Last,
+}
+
 impl<E: Engine> Scheduled<E> {
     fn new(expiry: Arc<ExpiryCore>) -> Self {
         let pause = expiry.options.check_interval;
@@ -97,23 +109,26 @@ impl<E: Engine> Scheduled<E> {
     /// Removes the next rows, and decides when to go on.
     fn run(&mut self, shared: &DatabaseShared<E>) {
         let pause = match self.step(shared) {
-            Ok(true) => Duration::ZERO,
-            Ok(false) => self.end_pass(shared, None),
+            Ok(Step::Made) => Duration::ZERO,
+            Ok(Step::Postponed) => TURN_PAUSE,
+            Ok(Step::Last) => self.end_pass(shared, None),
             Err(error) => self.end_pass(shared, Some(error)),
         };
         self.due = Instant::now().checked_add(pause);
     }
 
-    fn step(&mut self, shared: &DatabaseShared<E>) -> Result<bool> {
+    fn step(&mut self, shared: &DatabaseShared<E>) -> Result<Step> {
         let pass = match &mut self.pass {
             Some(pass) => pass,
             None => self.pass.insert(Pass::begin(shared, &self.expiry)?),
         };
+        let turn = self.expiry.turn.try_take();
         // The clock of the program may have taken its time.
-        if self.expiry.has_ended() {
-            return Ok(true);
+        if turn.is_none() || self.expiry.has_ended() {
+            return Ok(Step::Postponed);
         }
-        pass.step(shared, &self.expiry)
+        let may_have_more = pass.step(shared, &self.expiry, turn)?;
+        Ok(if may_have_more { Step::Made } else { Step::Last })
     }
 
     /// Notes how a pass has ended, and returns how long after it the next one begins.
@@ -150,28 +165,81 @@ impl<E: Engine> Scheduled<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::expiry::ExpiryOptions;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::{array, thread};
 
-    fn schedule_of(count: usize) -> Schedule<crate::Silo> {
-        let core = || Arc::new(ExpiryCore::new("token", ExpiryOptions::new("expires")));
-        let scheduled = (0..count).map(|_| Scheduled::new(core())).collect();
-        Schedule { scheduled, ..Schedule::new() }
+    use ensilo_row::{ColumnType, Order, Schema, Timestamp};
+
+    use super::*;
+    use crate::Silo;
+    use crate::expiry::{Expiry, ExpiryOptions};
+    use crate::generic::Database;
+
+    fn schedule_of(cores: impl IntoIterator<Item = Arc<ExpiryCore>>) -> Schedule<Silo> {
+        Schedule { scheduled: cores.into_iter().map(Scheduled::new).collect(), ..Schedule::new() }
+    }
+
+    fn schedule_of_two() -> Schedule<Silo> {
+        let core = || Arc::new(ExpiryCore::new("token", ExpiryOptions::new("expires"), Arc::default()));
+        schedule_of([core(), core()])
     }
 
     #[test]
     fn the_thread_rests_between_two_tables_too() {
-        let mut schedule = schedule_of(2);
+        let mut schedule = schedule_of_two();
         schedule.rests_until = Instant::now() + Duration::from_secs(3600);
         assert_eq!(schedule.due(), Some(schedule.rests_until));
     }
 
     #[test]
     fn what_is_never_due_keeps_nothing_else() {
-        let mut schedule = schedule_of(2);
+        let mut schedule = schedule_of_two();
         schedule.scheduled[0].due = None;
         assert!(schedule.due().is_some_and(|due| due <= Instant::now()));
         schedule.scheduled[1].due = None;
         assert_eq!(schedule.due(), None);
+    }
+
+    #[test]
+    fn who_removes_rows_of_a_table_is_waited_for_by_calls_and_not_by_the_thread() {
+        let db: Database<Silo> = Database::in_memory().unwrap();
+        let schema = Schema::builder("reading")
+            .column("at", ColumnType::Timestamp)
+            .key([("at", Order::Ascending)])
+            .build()
+            .unwrap();
+        let readings = db.create_dynamic_table(schema).unwrap();
+        db.transact(|tx| readings.insert(tx, &[Timestamp::from_micros(0).into()])).unwrap();
+        let rows = || db.transact(|tx| readings.scan().collect(tx)).unwrap().len();
+        let shared = &db.shared;
+        // Two of one table.
+        let [of_thread, of_call] = array::from_fn(|_| {
+            let turn = shared.expiries.turn_of("reading");
+            Arc::new(ExpiryCore::new("reading", ExpiryOptions::new("at"), turn))
+        });
+        let mut schedule = schedule_of([Arc::clone(&of_thread)]);
+        let expiry = Expiry { shared: Arc::clone(shared), core: of_call, is_detached: true };
+        let turn = of_thread.turn.try_take().unwrap();
+        schedule.run_next(shared);
+        assert_eq!(rows(), 1);
+        let (has_begun, is_given_up) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                has_begun.store(true, Ordering::Relaxed);
+                assert_eq!(expiry.remove_now().unwrap(), 1);
+                assert!(is_given_up.load(Ordering::Relaxed), "it has waited");
+            });
+            while !has_begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            // Time to go wrong in.
+            (0..100).for_each(|_| thread::yield_now());
+            is_given_up.store(true, Ordering::Relaxed);
+            drop(turn);
+        });
+        assert_eq!(rows(), 0);
+        db.transact(|tx| readings.insert(tx, &[Timestamp::from_micros(1).into()])).unwrap();
+        schedule.run_next(shared);
+        assert_eq!(rows(), 0);
     }
 }

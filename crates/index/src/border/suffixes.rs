@@ -89,7 +89,7 @@ impl Border {
     fn trim_long_bag(&self, capacity: usize, guard: &Guard<'_>, account: AccountId) {
         let (words, count) = self.live_words();
         let trimmed = bag_capacity(words, count);
-        // An eighth less, so that the words that are moved are not many more than those that have come out of use.
+        // An eighth less, so that a node is not moved for each key that goes: emptied key by key it is moved fewer than ten times.
         if trimmed + trimmed / 8 <= capacity {
             // An error says that there was no memory.
             let _ = self.move_suffixes(trimmed, guard, account);

@@ -368,6 +368,15 @@ fn a_set_up_that_did_not_end_is_not_lost_by_a_dump() {
     database.close().unwrap();
     let said = expect_exit(1, &["dump", "--out"], &[&dumped, &from]);
     assert!(said.contains("was not set up to the end"), "{said}");
+    // Nor is it loaded into: the set-up would run over the rows.
+    let without_steps = directory.join("without-steps");
+    let city = Schema::builder("city").column("id", ColumnType::U16).build().unwrap();
+    let database = open(&without_steps);
+    database.create_dynamic_table(city).unwrap();
+    database.close().unwrap();
+    expect_exit(0, &["dump", "--out"], &[&directory.join("all"), &without_steps]);
+    let said = expect_exit(1, &["load", "--from"], &[&directory.join("all"), &from]);
+    assert!(said.contains("not set it up to the end") && said.contains("start the program"), "{said}");
     expect_exit(0, &["dump", from.to_str().unwrap(), "town", "--out"], &[&directory.join("town")]);
     let database = open(&from);
     database.migrate(&set_up(true)).unwrap();

@@ -587,3 +587,16 @@ fn rows_expire_at_the_memory_limit() {
     assert!(expiry.failure().is_none(), "{expiry:?}");
     until("there is room again", || insert(count).is_ok());
 }
+
+#[test]
+fn what_has_expired_is_gone_after_remove_now_also_beside_the_background() {
+    let (db, _) = with_tokens(quick(), 0);
+    let tokens = db.table::<Token>().unwrap();
+    for id in 1..500 {
+        db.transact(|tx| tokens.insert(tx, &token(id, at(id.into())))).unwrap();
+        let options = ExpiryOptions::new("expires").check_interval(Duration::from_millis(1));
+        let expiry = db.expire_rows("token", options).unwrap();
+        expiry.remove_now().unwrap();
+        assert_eq!(ids(&db), [0], "token {id} had expired");
+    }
+}

@@ -173,3 +173,32 @@ fn a_power_failure_leaves_a_table_as_before_or_changed() {
     }
     assert!(as_before > 0 && changed > 0 && failed > 0, "{as_before} {changed} {failed}");
 }
+
+/// A row whose one column another takes the place of.
+#[derive(Clone, Debug, PartialEq, Row)]
+#[row(table = "lamp")]
+struct Lamp {
+    #[row(key)]
+    id: u32,
+    colour: u32,
+}
+
+#[test]
+fn a_row_that_is_written_with_the_bytes_of_an_older_version_is_of_the_newer_one() {
+    let disk = Arc::new(SimulatedDisk::new());
+    let db = open(&disk);
+    let lamps = db.create_table::<Lamp>().unwrap();
+    db.transact(|tx| lamps.insert(tx, &Lamp { id: 1, colour: 7 })).unwrap();
+    let change = SchemaChange::new().drop_column("colour").add("brightness", ColumnType::U32, 3u32);
+    db.change_table("lamp", &change).unwrap();
+    let brightness = |db: &Database| {
+        let lamps = db.open_dynamic_table("lamp").unwrap();
+        db.transact(|tx| lamps.get(tx, &[1u32.into()])).unwrap().unwrap()[1].clone()
+    };
+    assert_eq!(brightness(&db), 3u32.into());
+    let lamps = db.open_dynamic_table("lamp").unwrap();
+    db.transact(|tx| lamps.replace(tx, &[1u32.into(), 7u32.into()])).unwrap();
+    assert_eq!(brightness(&db), 7u32.into());
+    let db = open(&Arc::new(disk.fork().crash(0)));
+    assert_eq!(brightness(&db), 7u32.into(), "a recovery");
+}
