@@ -58,8 +58,9 @@ pub(crate) struct ColdRecord(Vec<u8>);
 impl ColdRecord {
     /// Returns the record that these bytes are, which were read from `place` for the record of a slot.
     pub(super) fn parse(bytes: Vec<u8>, place: ColdWord, slot: usize) -> io::Result<Self> {
+        let is_as_long = Self::len_of_first(&bytes).is_some_and(|len| bytes.len() == len.get() * WORD_BYTES);
         let record = ColdRecord(bytes);
-        if record.is_whole(place.place()) && record.slot() == slot {
+        if is_as_long && record.is_sound(place.place()) && record.slot() == slot {
             return Ok(record);
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "a row that left memory is damaged there"))
@@ -82,13 +83,12 @@ impl ColdRecord {
         own.try_reserve_exact(bytes.len())?;
         own.extend_from_slice(bytes);
         let record = ColdRecord(own);
-        Ok(record.is_whole(place).then_some((record, len)))
+        Ok(record.is_sound(place).then_some((record, len)))
     }
 
-    fn is_whole(&self, place: u64) -> bool {
-        let bytes = &self.0;
-        Self::len_of_first(bytes).is_some_and(|len| bytes.len() == len.get() * WORD_BYTES)
-            && checksum(place, &bytes[4..]) == self.word(0) as u32
+    /// Returns whether a record that is as long as it says is the one that was written to `place`.
+    fn is_sound(&self, place: u64) -> bool {
+        checksum(place, &self.0[4..]) == self.word(0) as u32
     }
 
     fn word(&self, at: usize) -> u64 {

@@ -23,8 +23,8 @@ type Tables = BTreeMap<u32, HashMap<Box<[u8]>, Patched>>;
 /// What is known of a key that patches change.
 #[derive(Debug, Default)]
 struct Patched {
-    /// The words that are set, each with the TID of the latest patch.
-    words: Vec<(u32, u64)>,
+    /// The words that are set, by their indexes, each with the TID of the latest patch.
+    words: BTreeMap<u32, u64>,
     /// The TID of the latest put or delete, and how many words its row has.
     base: Option<(u64, u32)>,
 }
@@ -57,10 +57,8 @@ impl RowCheck {
 
 impl Patched {
     fn take_word(&mut self, index: u32, tid: u64) {
-        match self.words.iter_mut().find(|(known, _)| *known == index) {
-            Some((_, latest)) => *latest = tid.max(*latest),
-            None => self.words.push((index, tid)),
-        }
+        let latest = self.words.entry(index).or_default();
+        *latest = tid.max(*latest);
     }
 
     /// A row of so many words; none if it was deleted.
@@ -72,7 +70,7 @@ impl Patched {
 
     fn is_without_row(&self) -> bool {
         let Some((base, len_words)) = self.base else { return true };
-        self.words.iter().any(|&(index, tid)| tid > base && index >= len_words)
+        self.words.range(len_words..).any(|(_, &tid)| tid > base)
     }
 }
 

@@ -32,8 +32,15 @@ struct CollectedRow {
     is_in_checkpoint: bool,
     /// The latest put or delete, with its TID.
     base: Option<(u64, Option<Box<[u8]>>)>,
-    /// The latest value of each word that a patch after the base has set: its index, the TID and the word.
-    words: Vec<(u32, u64, u64)>,
+    /// The latest value of each word that a patch after the base has set, by its index.
+    words: BTreeMap<u32, PatchedWord>,
+}
+
+/// A word, and the TID of the patch that has set it.
+#[derive(Debug)]
+struct PatchedWord {
+    tid: u64,
+    word: u64,
 }
 
 /// A row, and the TID that changed it last.
@@ -110,9 +117,9 @@ impl RowCollector {
 
 /// Returns a row with all words set that were changed; `None` if one of them lies outside of it, so that it
 /// is not the row that was changed.
-fn patched(tid: u64, mut row: Box<[u8]>, words: &[(u32, u64, u64)]) -> Option<KeptRow> {
+fn patched(tid: u64, mut row: Box<[u8]>, words: &BTreeMap<u32, PatchedWord>) -> Option<KeptRow> {
     let mut last = tid;
-    for &(index, tid, word) in words {
+    for (&index, &PatchedWord { tid, word }) in words {
         let rest = row.get_mut(index as usize * 8..).filter(|rest| !rest.is_empty())?;
         let len = rest.len().min(8);
         rest[..len].copy_from_slice(&word.to_le_bytes()[..len]);
@@ -135,7 +142,7 @@ impl CollectedRow {
     fn take_base(&mut self, tid: u64, row: Option<Box<[u8]>>) {
         if self.base.as_ref().is_none_or(|(base, _)| *base <= tid) {
             self.base = Some((tid, row));
-            self.words.retain(|word| word.1 > tid);
+            self.words.retain(|_, word| word.tid > tid);
         }
     }
 
@@ -143,10 +150,10 @@ impl CollectedRow {
         if self.base.as_ref().is_some_and(|(base, _)| *base >= tid) {
             return;
         }
-        match self.words.iter_mut().find(|known| known.0 == index) {
-            Some(known) if known.1 > tid => {}
-            Some(known) => *known = (index, tid, word),
-            None => self.words.push((index, tid, word)),
+        match self.words.entry(index) {
+            Entry::Occupied(known) if known.get().tid > tid => {}
+            Entry::Occupied(mut known) => *known.get_mut() = PatchedWord { tid, word },
+            Entry::Vacant(place) => _ = place.insert(PatchedWord { tid, word }),
         }
     }
 }
@@ -159,5 +166,91 @@ impl Replay for RowCollector {
     fn apply(&self, (): &mut (), writes: &[Write<'_>]) -> Result<(), ReplayError> {
         self.take(writes, false);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is done to a row, by a TID of its own.
+    #[derive(Clone, Debug)]
+    enum Done {
+        Put { len_words: u32 },
+        Deleted,
+        Patched { index: u32 },
+    }
+
+    const WORDS_MAX: u32 = 40;
+
+    fn done() -> impl Strategy<Value = Done> {
+        prop_oneof![
+            1 => (1..=WORDS_MAX).prop_map(|len_words| Done::Put { len_words }),
+            1 => Just(Done::Deleted),
+            30 => (0..WORDS_MAX).prop_map(|index| Done::Patched { index }),
+        ]
+    }
+
+    fn row(len_words: u32, tid: u64) -> Vec<u64> {
+        vec![tid; len_words as usize]
+    }
+
+    fn bytes(row: &[u64]) -> Box<[u8]> {
+        row.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Returns the row after all that was done in the order of the TIDs, and the last of them; `Err` where it has no such word.
+    fn in_order(all: &BTreeMap<u64, Done>) -> Result<Option<(u64, Vec<u64>)>, ()> {
+        let is_base = |done: &Done| !matches!(done, Done::Patched { .. });
+        let (&base, done) = all.iter().rfind(|(_, done)| is_base(done)).ok_or(())?;
+        let &Done::Put { len_words } = done else { return Ok(None) };
+        let (mut last, mut words) = (base, row(len_words, base));
+        for (&tid, done) in all.range(base + 1..) {
+            if let Done::Patched { index } = done {
+                *words.get_mut(*index as usize).ok_or(())? = tid;
+                last = tid;
+            }
+        }
+        Ok(Some((last, words)))
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_in_any_order_makes_the_row_that_it_makes_in_order(
+            arrivals in vec(done(), 1..300)
+                .prop_map(|all| (1..).zip(all).collect::<Vec<(u64, Done)>>())
+                .prop_shuffle(),
+        ) {
+            let mut collected = CollectedRow::default();
+            for (tid, done) in &arrivals {
+                match *done {
+                    Done::Put { len_words } => collected.take_base(*tid, Some(bytes(&row(len_words, *tid)))),
+                    Done::Deleted => collected.take_base(*tid, None),
+                    Done::Patched { index } => collected.take_word(index, *tid, *tid),
+                }
+            }
+            let found = match collected.base {
+                None => Err(()),
+                Some((_, None)) => Ok(None),
+                Some((tid, Some(row))) => patched(tid, row, &collected.words).map(Some).ok_or(()),
+            };
+            let found = found.map(|kept| kept.map(|kept| (kept.tid, kept.row)));
+            let expected = in_order(&arrivals.into_iter().collect());
+            prop_assert_eq!(found, expected.map(|kept| kept.map(|(tid, words)| (tid, bytes(&words)))));
+        }
+    }
+
+    #[test]
+    fn a_row_of_megabytes_of_which_every_word_has_changed_is_collected() {
+        // A search in a list for each would take as long as the square of that.
+        let len_words = 1 << 20;
+        let mut collected = CollectedRow::default();
+        (0..len_words).rev().for_each(|index| collected.take_word(index, 2, u64::from(index)));
+        collected.take_base(1, Some(bytes(&row(len_words, 1))));
+        let kept = patched(1, bytes(&row(len_words, 1)), &collected.words).unwrap();
+        assert!(kept.row == bytes(&(0..u64::from(len_words)).collect::<Vec<_>>()));
     }
 }
