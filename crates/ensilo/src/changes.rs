@@ -292,14 +292,9 @@ impl<E: Engine> Changes<E> {
             let place = self.reader.place();
             let read = self.reader.next(durable_epoch);
             let Some(read) = read.map_err(|error| error_of(&self.shared, error))? else { return Ok(None) };
-            let of_system = self.shared.catalog.ids_of_system_rows();
-            let is_of_program =
-                |table: u32| !DEFINITION_TABLES.contains(&table) && !of_system.contains(&Some(table));
-            let has_rows = read.changes.iter().any(|change| is_of_program(change.table));
             let batch = self.batch_of(read).inspect_err(|_| self.reader_begins = Some(place))?;
-            // The end of an epoch is given even if the rest of it was of tables that are gone.
-            let gives_end = batch.ends_epoch && (has_rows || self.is_within_epoch);
-            if !batch.changes.is_empty() || gives_end {
+            // The end of an epoch is given even if the rest of it was of tables that are gone, but not where all of it was.
+            if !batch.changes.is_empty() || (batch.ends_epoch && self.is_within_epoch) {
                 self.is_within_epoch = !batch.ends_epoch;
                 return Ok(Some(batch));
             }

@@ -28,7 +28,6 @@ use ensilo_row::{Order, Schema, SchemaChange};
 
 use self::action::{Action, NewIndex};
 pub use self::applied::{AppliedMigration, MigrationOutcome};
-pub(crate) use self::rows::MIGRATIONS;
 pub(crate) use self::turn::MigrationTurns;
 use crate::database::Database;
 use crate::transaction::Transaction;

@@ -39,7 +39,7 @@ pub use self::carried::{CarriedSequence, SequenceOf, SequencePosition};
 pub use self::number::SequenceNumber;
 pub use self::options::SequenceOptions;
 pub(crate) use self::sequence_core::{SequenceCore, SequenceKey};
-pub(crate) use self::sequences::{SEQUENCES, Sequences};
+pub(crate) use self::sequences::Sequences;
 use self::state::Given;
 pub(crate) use self::table_numbers::Numbers;
 use crate::error::Name;

@@ -1,6 +1,8 @@
 //! The change feed, over every engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "changes/batches.rs"]
+mod batches;
 #[path = "changes/streams.rs"]
 mod streams;
 #[path = "changes/subscriptions.rs"]
@@ -17,6 +19,7 @@ use ensilo::generic::{Changes, Database, Table};
 use ensilo::{ChangeBatch, ChangePosition, Engine, Error, Options, Row, RowChange, SchemaChange, Value};
 use ensilo_test_disk::SimulatedDisk;
 
+use batches::*;
 use streams::*;
 use subscriptions::*;
 
@@ -708,6 +711,8 @@ over_every_engine! {
     what_is_not_kept_is_missed_and_the_error_says_from_where_on_it_is_there,
     an_epoch_larger_than_the_memory_comes_in_parts_that_can_be_taken_up,
     a_row_larger_than_the_memory_comes_whole,
+    epochs_of_dropped_tables_give_no_batch_and_parts_of_an_epoch_an_end,
+    tables_of_the_system_give_no_batch_while_they_are_made,
     rows_of_before_a_change_of_columns_come_as_they_are_since,
     changes_of_a_dropped_table_are_not_those_of_one_that_is_made_later,
     a_truncated_table_is_emptied_for_consumers_wherever_they_are,

@@ -4,29 +4,16 @@
 
 use std::sync::Arc;
 
-use ensilo_engine::{Engine, Store};
+use ensilo_engine::Engine;
 use ensilo_row::Row;
 
-use super::Catalog;
 use crate::attempt::{self, RetryPolicy};
 use crate::error::Name;
-use crate::migrations::MIGRATIONS;
 use crate::outcome::Outcome;
-use crate::sequence::SEQUENCES;
 use crate::shared::DatabaseShared;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::{Error, Result};
-
-/// Their names.
-const TABLES: [&str; 2] = [SEQUENCES, MIGRATIONS];
-
-impl<E: Engine> Catalog<E> {
-    /// Returns the ids of those that there are.
-    pub(crate) fn ids_of_system_rows(&self) -> [Option<u32>; TABLES.len()] {
-        TABLES.map(|name| self.any_table(name).map(|table| table.store.id().0))
-    }
-}
 
 impl<E: Engine> DatabaseShared<E> {
     /// Returns the table that has rows of this type, if there is one.

@@ -35,7 +35,8 @@ impl ChangeBatch {
         self.epoch
     }
 
-    /// Returns the changes.
+    /// Returns the changes: at least one, but where the batch says no more than that an epoch [has ended](Self::ends_epoch) within which the
+    /// position before it lies, because the rest of that is of tables that were dropped.
     #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes

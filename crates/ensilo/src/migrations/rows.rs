@@ -24,7 +24,7 @@ use crate::table::Table;
 use crate::{Error, Result};
 
 /// The table that they are in.
-pub(crate) const MIGRATIONS: &str = "ensilo.migrations";
+const MIGRATIONS: &str = "ensilo.migrations";
 
 const APPLIED: u8 = 0;
 const TABLE_MISSING: u8 = 1;

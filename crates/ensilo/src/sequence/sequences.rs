@@ -6,9 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::sequence_core::{SequenceCore, SequenceKey};
 use crate::mutex::lock;
 
-/// The table that their rows are in.
-pub(crate) const SEQUENCES: &str = "ensilo.sequences";
-
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
