@@ -12,6 +12,7 @@ use ensilo_sync::region::{self, Region};
 use crate::Result;
 use crate::catalog::index_set::column_mask;
 use crate::catalog::table_core::TableCore;
+use crate::local::Local;
 use crate::maintain;
 use crate::older_rows::is_older;
 use crate::transaction::Inner;
@@ -84,15 +85,24 @@ fn add_by_reading<Raw: Write>(
         return Err(table.sum_out_of_range(columns[failed], key.as_bytes()));
     }
     let indexes = table.indexes.load(inner.pinned);
-    let is_indexed = indexes.touches(column_mask(columns));
-    if !is_indexed && !is_older(inner, table, found)? {
-        inner.note_change(table);
-        let _engine = region::enter(Region::Engine);
-        return inner.raw.patch(found, &inner.local.sums).map_err(|abort| inner.lost(abort));
+    if indexes.touches(column_mask(columns)) {
+        inner.local.make_row_of_sums();
+        return maintain::change_row(inner, table, indexes, key, found);
     }
-    let local = &mut *inner.local;
-    local.row.set_words(&WithSums { row: &local.before, sums: &local.sums });
-    maintain::change_row(inner, table, indexes, key, found)
+    if is_older(inner, table, found)? {
+        inner.local.make_row_of_sums();
+        return maintain::replace_row(inner, table, indexes, key, found);
+    }
+    inner.note_change(table);
+    let _engine = region::enter(Region::Engine);
+    inner.raw.patch(found, &inner.local.sums).map_err(|abort| inner.lost(abort))
+}
+
+impl<F> Local<F> {
+    /// Makes `row` the one in `before` with the sums.
+    fn make_row_of_sums(&mut self) {
+        self.row.set_words(&WithSums { row: &self.before, sums: &self.sums });
+    }
 }
 
 /// Makes `sums` the words of the row with all that is added to them. On an error, the place of the addition whose sum its number has no room for.
