@@ -229,7 +229,7 @@ impl<F, E: Engine> StreamedScan<F, E> {
         outcome
     }
 
-    /// Reads the next rows, up to one that cannot be read: that is met again when it is its turn.
+    /// Reads the next rows, up to one that cannot be read: that is met again when it is its turn, unless the snapshot has ended with it.
     fn read_in<R>(&self, snapshot: &mut Snapshot<'static, E>) -> Result<Batch<R>>
     where
         F: ReadOwned<E, R>,
@@ -237,21 +237,91 @@ impl<F, E: Engine> StreamedScan<F, E> {
         let mut left = lock(&self.left);
         let len = left.batch_len.min(left.range.limit);
         let (mut rows, mut last) = (Vec::new(), None);
-        let read = snapshot.statement(|inner| {
-            (self.read)(inner, left.range.clone(), len, &mut |key, row| {
+        let is_over = snapshot.statement(|inner| {
+            let read = (self.read)(inner, left.range.clone(), len, &mut |key, row| {
                 rows.push(row);
                 last = Some(key);
-            })
-        });
-        let is_over = match read {
-            Ok(()) => rows.len() < len,
-            Err(error) if rows.is_empty() => return Err(error),
-            Err(_) => false,
-        };
+            });
+            match read {
+                Ok(()) => Ok(rows.len() < len),
+                Err(error) if rows.is_empty() || inner.is_ended_by(&error) => Err(error),
+                Err(_) => Ok(false),
+            }
+        })?;
         if let Some(key) = last {
             left.range.pass(key, rows.len());
         }
         left.batch_len = (left.batch_len * 4).min(BATCH_LEN_MAX);
         Ok(Batch { rows, is_last: is_over || left.range.limit == 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use ensilo_engine::{Abort, AbortReason, ReadOf, SnapshotOf, TableId};
+    use ensilo_row::KeyBuf;
+
+    use super::*;
+    use crate::table::Bounds;
+    use crate::test_support::block_on;
+    use crate::transaction::Inner;
+    use crate::{Error, Silo};
+
+    /// A scan whose first read gives a row and ends with an error, and the second one is at the end.
+    struct FailsOnce(fn(&mut Inner<'_, SnapshotOf<'static, Silo>>) -> Error);
+
+    impl ReadAhead<Silo> for FailsOnce {
+        type Row = u32;
+
+        fn range(&mut self) -> &mut ScanRange {
+            unreachable!("of cursors")
+        }
+
+        fn read_ahead<Raw: ReadOf<Silo>>(
+            &self,
+            _inner: &mut Inner<'_, Raw>,
+            _len: usize,
+            _each: impl FnMut(KeyBuf, u32),
+        ) -> Result<()> {
+            unreachable!("of cursors")
+        }
+
+        fn into_owned(self) -> OwnedScan<impl ReadOwned<Silo, u32>> {
+            let reads = AtomicU32::new(0);
+            OwnedScan {
+                table: TableId(1),
+                range: ScanRange::new(Bounds::ALL),
+                read: move |inner: &mut Inner<'_, SnapshotOf<'static, Silo>>,
+                            _range,
+                            _len,
+                            each: &mut dyn FnMut(KeyBuf, u32)| {
+                    if reads.fetch_add(1, Ordering::Relaxed) > 0 {
+                        return Ok(());
+                    }
+                    each(KeyBuf::new(), 7);
+                    Err((self.0)(inner))
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_that_ends_the_snapshot_ends_the_stream_also_behind_rows() {
+        let db = crate::Database::in_memory().unwrap();
+        let mut rows =
+            db.stream(FailsOnce(|inner| inner.lost(Abort::new(AbortReason::RowUnreadable, TableId(1), &[]))));
+        let ended = block_on(rows.next());
+        assert!(matches!(ended, Some(Err(Error::RowUnreadable(_)))), "{ended:?}");
+        assert!(block_on(rows.next()).is_none());
+    }
+
+    #[test]
+    fn a_row_that_can_be_read_when_it_is_its_turn_is() {
+        let db = crate::Database::in_memory().unwrap();
+        let mut rows = db.stream(FailsOnce(|_| Error::rollback("not yet")));
+        assert_eq!(block_on(rows.next()).unwrap().unwrap(), 7);
+        assert!(block_on(rows.next()).is_none());
     }
 }

@@ -163,7 +163,7 @@ impl<E: Engine> Session<E> {
         // One with an abort that its closure has swallowed stays open: its commit returns the abort.
         guard.is_kept = match &result {
             Ok(_) => true,
-            Err(error) => !transaction.inner.is_doomed() && !transaction.inner.is_stopped_by(error),
+            Err(error) => !transaction.inner.is_ended_by(error),
         };
         result
     }

@@ -237,6 +237,11 @@ impl<'t, Raw: Read> Inner<'t, Raw> {
         matches!(error, Error::Cancelled | Error::DeadlineExceeded) && self.local.check_control().is_err()
     }
 
+    /// Returns whether the statement that has ended with `error` was the last one: what the transaction has read does not count.
+    pub(crate) fn is_ended_by(&self, error: &Error) -> bool {
+        self.is_doomed() || self.is_stopped_by(error)
+    }
+
     /// Gives the transaction up because what it read does not belong together: an entry of an index without
     /// its row.
     ///

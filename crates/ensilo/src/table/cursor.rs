@@ -120,7 +120,7 @@ impl<S: ReadAhead<E>, E: Engine> Cursor<S, E> {
                 let rows = &mut self.rows;
                 let read = self.scan.read_ahead(inner, len, |key, row| rows.push_back((key, row)));
                 if let Err(error) = read
-                    && (rows.is_empty() || inner.is_doomed() || inner.is_stopped_by(&error))
+                    && (rows.is_empty() || inner.is_ended_by(&error))
                 {
                     rows.clear();
                     return Err(error);
