@@ -189,6 +189,9 @@ pub enum Error {
     /// The database could not be opened. The text names the file, what is wrong with it and what to do.
     /// Nothing was changed.
     Open(Arc<OpenError>),
+    /// The database was to be opened so that other processes see its statistics, by `Options::live_statistics`, and there can be no socket in
+    /// its directory. Nothing was changed. Remedy: what the text says, or open it without that option.
+    NoStatisticsSocket(Arc<OpenError>),
     /// The recovered catalog names a table or an index, but its definition cannot be read. Remedy: restore a
     /// backup.
     ///
@@ -381,7 +384,7 @@ impl fmt::Display for Error {
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
             Error::LoadFailed(text) => f.write_str(text),
             Error::BackupFailed(error) => write!(f, "the backup could not be made: {error}"),
-            Error::Open(error) => error.fmt(f),
+            Error::Open(error) | Error::NoStatisticsSocket(error) => error.fmt(f),
             Error::DamagedCatalog(name) => write!(f, "the catalog's entry of {name} cannot be read"),
             Error::ChangesNotKept => f.write_str(CHANGES_NOT_KEPT),
             Error::ChangesMissed(missed) => missed.fmt(f),

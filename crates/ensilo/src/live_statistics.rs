@@ -24,5 +24,4 @@ mod server;
 mod socket_path;
 
 pub use client::{LiveError, read};
-pub use server::is_refused;
 pub(crate) use server::{StatisticsServer, check};

@@ -345,7 +345,7 @@ impl Options {
     /// shows them: by a thread that answers at the socket `STATISTICS` in its directory, and sleeps while nobody asks. By default nobody can.
     /// [`live_statistics`](crate::live_statistics) describes the answers. An opening for reading only, and one in memory, refuse the option with
     /// [`Error::InvalidOption`](crate::Error::InvalidOption); where the file system has no sockets, an opening with it fails before it changes
-    /// anything, and [`live_statistics::is_refused`](crate::live_statistics::is_refused) returns true for its error.
+    /// anything, with [`Error::NoStatisticsSocket`](crate::Error::NoStatisticsSocket).
     #[cfg(feature = "live-statistics")]
     pub fn live_statistics(mut self, answer: bool) -> Self {
         self.live_statistics = answer;

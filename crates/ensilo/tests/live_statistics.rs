@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use ensilo::generic::Database;
-use ensilo::live_statistics::{LiveError, is_refused, read};
+use ensilo::live_statistics::{LiveError, read};
 use ensilo::{Engine, Error, Options, Row};
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ fn sockets_that_are_left_are_replaced<E: Engine>() {
     let manifest = || fs::read(directory.join("MANIFEST")).unwrap();
     let before = manifest();
     let refused = open::<E>(&directory);
-    assert!(matches!(&refused, Err(error @ Error::Open(_)) if is_refused(error)), "{refused:?}");
+    assert!(matches!(&refused, Err(Error::NoStatisticsSocket(_))), "{refused:?}");
     assert_eq!(manifest(), before, "nothing was begun");
     assert_eq!(fs::read(directory.join("STATISTICS")).unwrap(), b"mine");
     drop(Options::default().open_as::<E>(&directory).unwrap());

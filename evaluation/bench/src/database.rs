@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ensilo::disk::RealDisk;
 use ensilo::generic::{Database, Request};
-use ensilo::{Compression, Durability, Engine, NoHook, Options, RecoveryProgress, live_statistics};
+use ensilo::{Compression, Durability, Engine, Error, NoHook, Options, RecoveryProgress};
 
 use crate::driver::{Failure, Memory, complain};
 
@@ -158,7 +158,7 @@ impl DatabaseOptions {
 fn open_shown<E: Engine>(options: Options, place: &Directories) -> ensilo::Result<Database<E>> {
     let open = |options: Options| options.open_with(Arc::new(RealDisk), &place.database);
     match open(options.clone().live_statistics(true)) {
-        Err(error) if live_statistics::is_refused(&error) => {
+        Err(error @ Error::NoStatisticsSocket(_)) => {
             complain(format_args!("`ensilo stat --live` will not see the database: {error}"));
             open(options)
         }

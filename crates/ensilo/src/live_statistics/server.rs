@@ -73,7 +73,7 @@ impl StatisticsServer {
             statistics: Statistics::collect(&shared),
         };
         let started = Running::start(directory, answer);
-        let failed = |error| open_error("start to answer at a socket in", directory, error);
+        let failed = |error| Error::from_open(io_error("start to answer at a socket in", directory, error));
         *lock(&self.0) = Some(started.map_err(failed)?);
         Ok(())
     }
@@ -93,23 +93,15 @@ impl StatisticsServer {
 /// Checks whether there can be a socket in a directory, which is locked, before a database is opened there.
 ///
 /// # Errors
-/// [`Error::Open`] where there can be none, for which [`is_refused`] returns true.
+/// [`Error::NoStatisticsSocket`] where there can be none.
 pub(crate) fn check(directory: &Path) -> Result<()> {
-    Socket::open(directory).map(drop).map_err(|error| open_error(ANSWER, directory, error))
+    let refused =
+        |error| Error::NoStatisticsSocket(Arc::new(io_error("answer at a socket in", directory, error)));
+    Socket::open(directory).map(drop).map_err(refused)
 }
 
-/// What an opening was about to do that was refused for want of a socket.
-const ANSWER: &str = "answer at a socket in";
-
-fn open_error(doing: &'static str, directory: &Path, error: io::Error) -> Error {
-    Error::from_open(OpenError::Io { doing, path: directory.to_path_buf(), error })
-}
-
-/// Returns whether an opening has failed because there can be no socket in the directory of the database, for
-/// [`Options::live_statistics`](crate::Options::live_statistics). Nothing was changed then, and the database can be opened without that option.
-#[must_use]
-pub fn is_refused(error: &Error) -> bool {
-    matches!(error, Error::Open(error) if matches!(**error, OpenError::Io { doing: ANSWER, .. }))
+fn io_error(doing: &'static str, directory: &Path, error: io::Error) -> OpenError {
+    OpenError::Io { doing, path: directory.to_path_buf(), error }
 }
 
 impl Running {
