@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use ensilo_epoch::Epoch;
 use ensilo_log::{Log, Stored, is_in_foreign_code};
 
+use crate::error::NestedCall;
 use crate::outcome::{Outcome, epoch_of};
 use crate::{Error, Result};
 
@@ -61,7 +62,7 @@ fn wait_stored(log: &Log, epoch: Epoch) -> Result<()> {
     }
     // Whoever releases what was held back calls wakers as well.
     if is_in_foreign_code() && (log.is_own_thread() || log.is_held()) {
-        return Err(Error::NestedRequest);
+        return Err(Error::NestedRequest(NestedCall::WaitInWaker));
     }
     log.wait_durable(epoch).map_err(Error::from_log)
 }

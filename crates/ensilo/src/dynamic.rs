@@ -17,7 +17,7 @@ pub use scan::DynamicScan;
 
 use crate::all_or_none::insert_all;
 use crate::catalog::table_core::TableCore;
-use crate::error::{Name, WrongType};
+use crate::error::{NameInTable, WrongType};
 use crate::local::Local;
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
@@ -392,7 +392,8 @@ impl<E: Engine> DynamicTable<E> {
     }
 
     fn column(&self, name: &str) -> Result<usize> {
-        self.core.schema.column(name).ok_or_else(|| Error::UnknownColumn(Name::new(name)))
+        let unknown = || Error::UnknownColumn(NameInTable::new(&*self.core.name, name));
+        self.core.schema.column(name).ok_or_else(unknown)
     }
 
     #[cold]

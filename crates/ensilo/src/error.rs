@@ -8,6 +8,7 @@ mod abort;
 mod convert;
 mod details;
 mod key_shape;
+mod nested_call;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +20,11 @@ use crate::changes::MissedChanges;
 pub use abort::{Abort, AbortReason};
 pub(crate) use abort::{Conflict, MemoryShortage};
 pub use details::{
-    BrokenIndex, DuplicateKey, MigrationFailed, MissingRow, Name, SchemaMismatch, SumOutOfRange, TooLong,
+    DuplicateKey, MigrationFailed, MissingRow, Name, NameInTable, SchemaMismatch, SumOutOfRange, TooLong,
     UnknownValue, UserError, WrongType,
 };
 pub(crate) use key_shape::{KeyShape, NamedStore};
+pub use nested_call::NestedCall;
 
 /// The result of every request and statement.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,9 +84,9 @@ pub enum Error {
     TableChanged(Name),
     /// The table has no index of that name, or it was dropped. Remedy:
     /// [`Database::create_index`](crate::Database::create_index).
-    UnknownIndex(Name),
+    UnknownIndex(NameInTable),
     /// The table's schema has no column of that name. Remedy: check the name against the table's schema.
-    UnknownColumn(Name),
+    UnknownColumn(NameInTable),
     /// A table of that name exists. Remedy: [`Database::open_table`](crate::Database::open_table).
     TableExists(Name),
     /// No such sequence, or it was dropped while a handle to it was still held, or belongs to another database. Remedy:
@@ -97,12 +99,12 @@ pub enum Error {
     /// one that [cycles](crate::SequenceOptions::cycle).
     SequenceExhausted(Name),
     /// The table has an index of that name already. Remedy: choose another name.
-    IndexExists(Name),
+    IndexExists(NameInTable),
     /// The index is still being built, or is younger than the point in time that a snapshot shows.
     ///
     /// Remedy: wait for the `create_index` that builds it; in a snapshot, try again after about one snapshot
     /// interval or use an ordinary transaction.
-    IndexNotReady(Name),
+    IndexNotReady(NameInTable),
     /// The index does not fit the rows: when the database was opened, two rows had one key of it though it is
     /// unique, or a row's key was too long for it. The rows, and the table's other indexes, are as they were.
     /// Writes do not keep the index, and so may add more rows with one key.
@@ -110,12 +112,13 @@ pub enum Error {
     /// Remedy: [`Table::duplicates`](crate::Table::duplicates) lists the rows with one key; change or delete
     /// all but one of each, and call [`Database::rebuild_index`](crate::Database::rebuild_index). Or do
     /// without the index, by [`Database::drop_index`](crate::Database::drop_index).
-    IndexBroken(BrokenIndex),
+    IndexBroken(NameInTable),
     /// A schema or an index definition contradicts itself. Remedy: the text says what to change.
     InvalidSchema(Name),
     /// The static row type and the stored table differ; the text says in what, and what to write. Remedy: for an
     /// index that the table does not have, [`Database::create_index`](crate::Database::create_index). For other columns,
-    /// [`Database::table_with_changes`](crate::Database::table_with_changes) changes the table.
+    /// [`Database::table_with_changes`](crate::Database::table_with_changes) changes the table. Where a later version of the program has changed it,
+    /// that version is the one to run.
     SchemaMismatch(SchemaMismatch),
     /// The steps of the program's [`Migrations`](crate::generic::Migrations) are not those of the database, or cannot be a list of steps; nothing has
     /// changed. Remedy: the text says what differs, and what to do.
@@ -156,18 +159,8 @@ pub enum Error {
     /// The session's [deadline](crate::Session::set_deadline) has passed, and the transaction was undone.
     /// Remedy: set a later one, or none, and make it again.
     DeadlineExceeded,
-    /// The call would wait for itself, or for what it was made from. Which is the case, and what helps:
-    /// - A request from inside a request to the same database on the same thread: use the transaction at
-    ///   hand, or a [`Session`](crate::Session).
-    /// - A transaction or request in a session that has one open: commit it or roll it back first, or use
-    ///   another session.
-    /// - A change of tables or indexes, or [`Database::on_change`](crate::Database::on_change), by the thread that ran the last statement of
-    ///   an open transaction of a session: end that transaction, or make the call on a thread that serves no sessions.
-    /// - A migration in a closure of a step of one.
-    /// - A request that waits for the disk, in a waker that the database calls on the thread which writes to
-    ///   the disk: pass it on to another thread, or ask for
-    ///   [`Durability::Visible`](crate::Durability::Visible).
-    NestedRequest,
+    /// The call would wait for itself, or for what it was made from. Remedy: [`NestedCall`] says what was called where, and what helps.
+    NestedRequest(NestedCall),
     /// The log could not be written or synced: nothing is committed or acknowledged as stored any more. What
     /// was acknowledged before is stored, and reads of what is stored go on. A request that has read what was
     /// committed last and never stored gets this error, too, unless it asks for
@@ -330,9 +323,9 @@ const CHANGES_NOT_KEPT: &str = "the database was not opened to keep changes: see
 
 const JOB_WAITS_FOR_JOB: &str = "a submitted job waits for another one of the same database";
 
-/// What is wrong with a request that would wait for itself, and what helps.
-const NESTED_REQUEST: &str = "the calling thread or session has a transaction of the database open, or runs a waker or a step of a migration \
-     for it; end the transaction first, or use another thread";
+/// Why an index is broken, and what helps.
+const BROKEN_INDEX: &str = "its entries could not be made of the table's rows; delete or change the rows that `duplicates` lists and call \
+     `rebuild_index`, or drop the index";
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -353,17 +346,17 @@ impl fmt::Display for Error {
             Error::TableChanged(name) => {
                 write!(f, "table {name} was changed or truncated since this handle was made; open it again")
             }
-            Error::UnknownIndex(name) => write!(f, "no index named {name}"),
-            Error::UnknownColumn(name) => write!(f, "no column named {name}"),
+            Error::UnknownIndex(of) => write!(f, "table {} has no index {}", of.table(), of.name()),
+            Error::UnknownColumn(of) => write!(f, "table {} has no column {}", of.table(), of.name()),
             Error::TableExists(name) => write!(f, "a table named {name} exists"),
             Error::UnknownSequence(name) => write!(f, "no sequence named {name}"),
             Error::InvalidSequence(text) => write!(f, "invalid sequence: {text}"),
             Error::SequenceExhausted(name) => {
                 write!(f, "sequence {name} has no more numbers, or fewer than were asked for")
             }
-            Error::IndexExists(name) => write!(f, "an index named {name} exists"),
-            Error::IndexNotReady(name) => write!(f, "index {name} is not ready to be read here"),
-            Error::IndexBroken(broken) => broken.fmt(f),
+            Error::IndexExists(of) => write!(f, "table {} has an index {} already", of.table(), of.name()),
+            Error::IndexNotReady(index) => write!(f, "index {index} is not ready to be used here"),
+            Error::IndexBroken(index) => write!(f, "index {index} is broken: {BROKEN_INDEX}"),
             Error::InvalidSchema(text) => write!(f, "invalid schema: {text}"),
             Error::SchemaMismatch(mismatch) => mismatch.fmt(f),
             Error::InvalidMigrations(text) => write!(f, "invalid migrations: {text}"),
@@ -379,7 +372,7 @@ impl fmt::Display for Error {
             Error::NoTransaction => f.write_str(NO_TRANSACTION),
             Error::Cancelled => f.write_str("the transaction was cancelled"),
             Error::DeadlineExceeded => f.write_str(DEADLINE_EXCEEDED),
-            Error::NestedRequest => f.write_str(NESTED_REQUEST),
+            Error::NestedRequest(call) => call.fmt(f),
             Error::LogFailed(error) => write!(f, "nothing can be stored any more: {error}"),
             Error::CheckpointFailed(text) => write!(f, "the checkpoint could not be made: {text}"),
             Error::LoadFailed(text) => f.write_str(text),

@@ -323,8 +323,8 @@ pub use ensilo_row::{
 #[cfg(feature = "json")]
 pub use ensilo_row::{Json, JsonError};
 pub use error::{
-    Abort, AbortReason, BrokenIndex, DuplicateKey, Error, MigrationFailed, MissingRow, Name, Result,
-    SchemaMismatch, SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
+    Abort, AbortReason, DuplicateKey, Error, MigrationFailed, MissingRow, Name, NameInTable, NestedCall,
+    Result, SchemaMismatch, SumOutOfRange, TooLong, UnknownValue, UserError, WrongType,
 };
 pub use expiry::{ExpiryOptions, ExpiryStatistics, TimeUnit};
 pub use index_check::{EncodedEntry, IndexCheck};

@@ -20,6 +20,7 @@ use self::prepared::PreparedTransaction;
 use crate::attempt::{self, RetryPolicy};
 use crate::batch::Batch;
 use crate::durability::Ticket;
+use crate::error::NestedCall;
 use crate::local::ThreadWorker;
 use crate::outcome::{Outcome, Visible};
 use crate::prefetch::Prefetch;
@@ -126,7 +127,7 @@ impl<E: Engine> Session<E> {
     /// [`Error::Cancelled`]; [`Error::TooManyTransactions`].
     pub fn begin(&mut self) -> Result<()> {
         if self.is_open() {
-            return Err(Error::NestedRequest);
+            return Err(Error::NestedRequest(NestedCall::InOpenSession));
         }
         let under_way = self.control.begin();
         self.control.check()?;
@@ -329,7 +330,7 @@ impl<E: Engine> Session<E> {
 
     fn lend_for_request(&self) -> Result<(Lease<'_, ThreadWorker<E>>, UnderWay)> {
         if self.is_open() {
-            return Err(Error::NestedRequest);
+            return Err(Error::NestedRequest(NestedCall::InOpenSession));
         }
         let under_way = self.control.begin();
         self.control.check()?;

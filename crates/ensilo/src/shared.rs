@@ -22,7 +22,7 @@ use crate::closing::Closing;
 use crate::collector::{Collector, WatchedSlot};
 use crate::durability::{self, Durability};
 use crate::durable::{Durable, ReadOnly};
-use crate::error::{MemoryShortage, Name};
+use crate::error::{MemoryShortage, Name, NameInTable, NestedCall};
 use crate::expiry::Expiries;
 #[cfg(feature = "live-statistics")]
 use crate::live_statistics::StatisticsServer;
@@ -345,7 +345,7 @@ impl<E: Engine> DatabaseShared<E> {
     #[inline]
     pub(crate) fn check_may_wait(&self) -> Result<()> {
         if is_in_foreign_code() && self.log().is_some_and(|log| log.is_own_thread()) {
-            return Err(Error::NestedRequest);
+            return Err(Error::NestedRequest(NestedCall::WaitInWaker));
         }
         Ok(())
     }
@@ -385,7 +385,9 @@ impl<E: Engine> DatabaseShared<E> {
     #[cold]
     pub(crate) fn explain_read(&self, error: Error) -> Error {
         match self.dropped_name(&error) {
-            Some(DroppedName::Index { index, .. }) => Error::UnknownIndex(Name::new(&*index)),
+            Some(DroppedName::Index { table, index }) => {
+                Error::UnknownIndex(NameInTable::new(&*table, &*index))
+            }
             _ => self.explain(error),
         }
     }

@@ -10,7 +10,7 @@ use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::{AlsoWrites, AlsoWritesTo, Changes, StoreKind, check_is_of_program};
 use crate::durability::Durability;
-use crate::error::Name;
+use crate::error::{Name, NameInTable};
 use crate::outcome::Outcome;
 use crate::shared::DatabaseShared;
 use crate::transaction::Transaction;
@@ -145,7 +145,7 @@ impl<E: Engine> DatabaseShared<E> {
         let table = self.catalog.table(table)?;
         let index = table.index(name)?;
         if index.state() == IndexState::Building {
-            return Err(Error::IndexNotReady(Name::new(name)));
+            return Err(Error::IndexNotReady(NameInTable::new(&*table.name, name)));
         }
         self.change_rows(|tx| {
             self.catalog.system.delete_index(tx, &table, &index)?;
@@ -165,7 +165,7 @@ impl<E: Engine> DatabaseShared<E> {
         table.check_exists()?;
         let mut indexes = table.indexes.snapshot();
         if indexes.iter().any(|index| &*index.name == schema.name()) {
-            return Err(Error::IndexExists(Name::new(schema.name())));
+            return Err(Error::IndexExists(NameInTable::new(&*table.name, schema.name())));
         }
         table.current_schema().with_index(schema.clone()).map_err(Error::from_schema)?;
         let store = self.new_store(&mut changes, StoreKind::Index)?;

@@ -28,7 +28,7 @@ use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::wait;
 use crate::durability::Durability;
-use crate::error::Name;
+use crate::error::{Name, NameInTable};
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
 
@@ -97,7 +97,7 @@ impl<E: Engine> DatabaseShared<E> {
         check_change(&table, &schema, &change)?;
         let indexes = table.indexes.snapshot();
         if let Some(index) = indexes.iter().find(|index| index.state() == IndexState::Building) {
-            return Err(Error::IndexNotReady(Name::new(&*index.name)));
+            return Err(Error::IndexNotReady(NameInTable::new(&*table.name, &*index.name)));
         }
         let refusal = Refusal::new(self.id(), &table, &indexes);
         let Some(since) = self.wait_until_unused()? else { return Ok(None) };
@@ -142,7 +142,8 @@ impl<E: Engine> DatabaseShared<E> {
         let changed = |index: &Arc<IndexCore<E::Store>>| {
             let number = table.schema.indexes().iter().position(|schema| schema.name() == &*index.name);
             // The schema has those that the table has.
-            let number = number.ok_or_else(|| Error::UnknownIndex(Name::new(&*index.name)))?;
+            let number =
+                number.ok_or_else(|| Error::UnknownIndex(NameInTable::new(&*table.name, &*index.name)))?;
             Ok(Arc::new(index.changed(self.id(), table.schema.indexes()[number].clone(), Some(number))))
         };
         indexes.iter().map(changed).collect()

@@ -8,7 +8,7 @@ use ensilo_row::{IndexSchema, KEY_LEN_MAX, KeyBuf};
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::AtomicU64;
 
-use crate::error::{BrokenIndex, Name, TooLong};
+use crate::error::{Name, NameInTable, TooLong};
 use crate::local::Local;
 use crate::{Error, Result};
 
@@ -94,8 +94,8 @@ impl<S: Store> IndexCore<S> {
         // Acquire: [index-ready] a transaction that may read the index sees all of its entries.
         match self.ready_from.load(Ordering::Acquire) {
             ready_from if ready_from <= epoch_shown => Ok(()),
-            BROKEN => Err(Error::IndexBroken(BrokenIndex::new(Arc::clone(table), Arc::clone(&self.name)))),
-            _ => Err(Error::IndexNotReady(Name::new(&*self.name))),
+            BROKEN => Err(Error::IndexBroken(self.in_table(table))),
+            _ => Err(Error::IndexNotReady(self.in_table(table))),
         }
     }
 
@@ -171,10 +171,15 @@ impl<S: Store> IndexCore<S> {
     }
 
     #[cold]
+    fn in_table(&self, table: &Arc<str>) -> NameInTable {
+        NameInTable::new(&**table, &*self.name)
+    }
+
+    #[cold]
     fn unknown(&self, table: &Arc<str>) -> Error {
         match self.accepts.load(Ordering::Relaxed) {
             CHANGED => Error::TableChanged(Name::new(&**table)),
-            _ => Error::UnknownIndex(Name::new(&*self.name)),
+            _ => Error::UnknownIndex(self.in_table(table)),
         }
     }
 }

@@ -21,7 +21,7 @@ use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::wait;
 use crate::durability::Durability;
-use crate::error::Name;
+use crate::error::NameInTable;
 use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
 use crate::transaction::Inner;
@@ -54,7 +54,7 @@ impl<E: Engine> DatabaseShared<E> {
         let index = table.index(name)?;
         match index.state() {
             IndexState::Ready => Ok(None),
-            IndexState::Building => Err(Error::IndexNotReady(Name::new(name))),
+            IndexState::Building => Err(Error::IndexNotReady(NameInTable::new(&*table.name, name))),
             IndexState::Broken => {
                 index.mark_announced();
                 table.indexes.publish(table.indexes.snapshot(), self.engine.epochs());

@@ -10,7 +10,7 @@ use ensilo_sync::unchecked::AtomicU64;
 
 use super::index_core::{CHANGED, DROPPED, IndexCore, IndexState};
 use super::index_set::IndexSetCell;
-use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, SumOutOfRange, TooLong};
+use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, NameInTable, SumOutOfRange, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
 use crate::older_rows::OlderRows;
@@ -171,7 +171,7 @@ impl<S: Store> TableCore<S> {
     /// [`Error::UnknownIndex`].
     pub(crate) fn index(&self, name: &str) -> Result<Arc<IndexCore<S>>> {
         let index = self.indexes.snapshot().into_iter().find(|index| &*index.name == name);
-        index.ok_or_else(|| Error::UnknownIndex(Name::new(name)))
+        index.ok_or_else(|| Error::UnknownIndex(NameInTable::new(&*self.name, name)))
     }
 
     #[cold]

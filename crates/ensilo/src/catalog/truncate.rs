@@ -40,7 +40,7 @@ use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
 use super::{Changes, wait};
 use crate::durability::Durability;
-use crate::error::Name;
+use crate::error::NameInTable;
 use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -67,7 +67,7 @@ impl<E: Engine> DatabaseShared<E> {
         let is_built =
             |index: &&Arc<IndexCore<_>>| index.state() == IndexState::Building && table.load.is_over();
         if let Some(index) = indexes.iter().find(is_built) {
-            return Err(Error::IndexNotReady(Name::new(&*index.name)));
+            return Err(Error::IndexNotReady(NameInTable::new(&*table.name, &*index.name)));
         }
         let refusal = Refusal::new(self.id(), &table, &indexes);
         if E::FAULT != Some(Fault::TruncateUsedTables) && self.wait_until_unused()?.is_none() {

@@ -8,7 +8,7 @@ use ensilo_engine::{AbortReason, TableId};
 use ensilo_log::{LogError, OpenError};
 use ensilo_row::{KEY_LEN_MAX, ROW_LEN_MAX, RowError, SchemaError};
 
-use super::{Abort, Error, Name, TooLong, WrongType};
+use super::{Abort, Error, Name, NameInTable, TooLong, WrongType};
 use crate::row_words::is_damaged;
 
 impl Error {
@@ -49,7 +49,9 @@ impl Error {
     #[cold]
     pub(crate) fn from_schema(error: SchemaError) -> Self {
         match error {
-            SchemaError::UnknownColumn { column, .. } => Error::UnknownColumn(Name::new(column)),
+            SchemaError::UnknownColumn { table, column } => {
+                Error::UnknownColumn(NameInTable::new(table, column))
+            }
             error => Error::InvalidSchema(Name::new(error.to_string())),
         }
     }
@@ -64,7 +66,9 @@ impl Error {
             RowError::KeyTooLong { len } => {
                 Error::KeyTooLong(TooLong::new(Arc::clone(table), len, KEY_LEN_MAX))
             }
-            RowError::UnknownColumn { column, .. } => Error::UnknownColumn(Name::new(column.to_string())),
+            RowError::UnknownColumn { column, table } => {
+                Error::UnknownColumn(NameInTable::new(table, format!("number {column}")))
+            }
             RowError::Malformed => is_damaged(ensilo_row::Malformed),
             error => Error::WrongType(WrongType::new(column_of(&error), error.to_string())),
         }

@@ -38,6 +38,35 @@ impl fmt::Debug for Name {
     }
 }
 
+/// The name of a column or an index, and the table that it is of, or that has none of that name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameInTable(Box<(Box<str>, Box<str>)>);
+
+impl NameInTable {
+    #[cold]
+    pub(crate) fn new(table: impl Into<Box<str>>, name: impl Into<Box<str>>) -> Self {
+        NameInTable(Box::new((table.into(), name.into())))
+    }
+
+    /// Returns the table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.0.0
+    }
+
+    /// Returns the name of the column or the index.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Display for NameInTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of table {}", self.name(), self.table())
+    }
+}
+
 /// Which table differs from its static row type, and in what.
 #[derive(Clone, Debug)]
 pub struct SchemaMismatch(Box<(Box<str>, Vec<String>)>);
@@ -64,16 +93,10 @@ impl SchemaMismatch {
 
 impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the row type does not fit table {}: {}", self.table(), self.differences().join("; "))
+        write!(f, "the row type does not fit table {}: {}", self.table(), self.differences().join("; "))?;
+        f.write_str("; or, if a later version of the program has changed the table, run that one")
     }
 }
-
-/// What else may be wrong where the first step does not fit the tables.
-const TABLES_BEFORE: &str =
-    "; if this version of the program has made the tables: in a new database, migrate before they are opened";
-
-/// What is still to come where the database is being set up.
-const SET_UP_AFTER: &str = "; the set-up of the new database, which did not end, comes behind this step";
 
 /// Which step of a migration has failed, and with which error.
 #[derive(Clone, Debug)]
@@ -84,14 +107,14 @@ struct FailedStep {
     number: u32,
     name: Box<str>,
     error: Error,
-    /// Whether the database is to be set up.
-    sets_up: bool,
+    /// What else there is to know, if anything.
+    note: &'static str,
 }
 
 impl MigrationFailed {
     #[cold]
-    pub(crate) fn new(number: u32, name: &str, error: Error, sets_up: bool) -> Self {
-        MigrationFailed(Box::new(FailedStep { number, name: name.into(), error, sets_up }))
+    pub(crate) fn new(number: u32, name: &str, error: Error, note: &'static str) -> Self {
+        MigrationFailed(Box::new(FailedStep { number, name: name.into(), error, note }))
     }
 
     /// Returns the step's place, from 1 on; 0 of the set-up of a new database.
@@ -115,19 +138,11 @@ impl MigrationFailed {
 
 impl fmt::Display for MigrationFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FailedStep { number, name, error, sets_up } = &*self.0;
+        let FailedStep { number, name, error, note } = &*self.0;
         match number {
-            0 => write!(f, "{name} has failed: {error}"),
-            _ => write!(f, "step {number} of the migrations, \"{name}\", has failed: {error}"),
-        }?;
-        let may_be_made_before = matches!(
-            error,
-            Error::InvalidSchema(_) | Error::UnknownColumn(_) | Error::TableExists(_) | Error::IndexExists(_)
-        );
-        if *number == 1 && may_be_made_before {
-            f.write_str(TABLES_BEFORE)?;
+            0 => write!(f, "{name} has failed: {error}{note}"),
+            _ => write!(f, "step {number} of the migrations, \"{name}\", has failed: {error}{note}"),
         }
-        if *number != 0 && *sets_up { f.write_str(SET_UP_AFTER) } else { Ok(()) }
     }
 }
 
@@ -269,43 +284,6 @@ impl fmt::Display for DuplicateKey {
             Some(index) => write!(f, ", and its index {index} is unique"),
             None => Ok(()),
         }
-    }
-}
-
-/// Which index of which table does not fit the rows.
-#[derive(Clone, Debug)]
-pub struct BrokenIndex(Box<(Arc<str>, Arc<str>)>);
-
-impl BrokenIndex {
-    #[cold]
-    pub(crate) fn new(table: Arc<str>, index: Arc<str>) -> Self {
-        BrokenIndex(Box::new((table, index)))
-    }
-
-    /// Returns the table's name.
-    #[must_use]
-    pub fn table(&self) -> &str {
-        &self.0.0
-    }
-
-    /// Returns the index's name.
-    #[must_use]
-    pub fn index(&self) -> &str {
-        &self.0.1
-    }
-}
-
-impl fmt::Display for BrokenIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (table, index) = (self.table(), self.index());
-        write!(
-            f,
-            "index {index} of table {table} is broken: its entries could not be made of the table's rows; "
-        )?;
-        write!(
-            f,
-            "delete or change the rows that `duplicates` lists and call `rebuild_index`, or drop the index"
-        )
     }
 }
 

@@ -9,7 +9,7 @@ use ensilo_row::{Column, ColumnType, KeyBuf, PartSchema, Schema, Timestamp, Valu
 use super::{ExpiryCore, ExpiryOptions};
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
-use crate::error::Name;
+use crate::error::{Name, NameInTable};
 use crate::queue;
 use crate::row_pass::{FoundRow, PassTarget};
 use crate::row_words::key_of_bytes;
@@ -34,7 +34,7 @@ impl<E: Engine> DatabaseShared<E> {
     pub(super) fn expired(&self, expiry: &ExpiryCore) -> Result<Target<E::Store>> {
         let table = self.table_core(&expiry.table)?;
         let options = &expiry.options;
-        let unknown = || Error::UnknownColumn(Name::new(&*options.column));
+        let unknown = || Error::UnknownColumn(NameInTable::new(&*table.name, &*options.column));
         let number = table.schema.column(&options.column).ok_or_else(unknown)?;
         let times = Times::of(&table.schema, number, options)?;
         let (index, part) = ordered_by(&table, number)?;

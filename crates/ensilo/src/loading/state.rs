@@ -9,7 +9,7 @@ use ensilo_engine::TableId;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
-use crate::error::{Abort, Name};
+use crate::error::{Abort, Name, NestedCall};
 use crate::mutex::lock;
 use crate::{Error, Result};
 
@@ -170,7 +170,7 @@ impl LoadState {
     /// more; [`Error::Closed`]; [`Error::NestedRequest`] in the hook that is told of the progress.
     pub(crate) fn wait(&self) -> Result<()> {
         if self.is_own_thread() {
-            return Err(Error::NestedRequest);
+            return Err(Error::NestedRequest(NestedCall::WaitInLoad));
         }
         let mut left = lock(&self.left);
         // That was in a round before: the next one says whether there is memory now.

@@ -1,7 +1,7 @@
 //! What a step does.
 
 use ensilo_engine::Engine;
-use ensilo_row::{IndexSchema, Order, Schema, SchemaChange};
+use ensilo_row::{IndexSchema, Order, Schema, SchemaChange, SchemaError};
 
 use super::{MigrationOutcome, RunBody};
 use crate::attempt::{self, RetryPolicy};
@@ -101,6 +101,28 @@ impl<E: Engine> Action<E> {
             }
         }
         Ok(Made::Noted)
+    }
+
+    /// Returns whether the action has ended with this error because the table is there already as it is behind this step, or behind later ones, as far as
+    /// the error can tell. What a closure meets is its own affair.
+    pub(super) fn meets_later_tables(&self, db: &Database<E>, error: &Error) -> bool {
+        match (self, error) {
+            (Action::CreateTable(_), Error::TableExists(_))
+            | (Action::CreateIndex(_), Error::IndexExists(_) | Error::UnknownColumn(_))
+            | (Action::DropIndex { .. }, Error::UnknownIndex(_))
+            | (Action::ChangeTable { .. }, Error::UnknownColumn(_)) => true,
+            (Action::ChangeTable { table, change }, Error::InvalidSchema(_)) => {
+                let changed = db.schema(table).map(|schema| schema.with_change(change));
+                matches!(
+                    changed,
+                    Ok(Err(SchemaError::DuplicateColumn { .. }
+                        | SchemaError::ColumnInKey { .. }
+                        | SchemaError::NotWider { .. }
+                        | SchemaError::BadOrder { .. }))
+                )
+            }
+            _ => false,
+        }
     }
 
     /// Returns the table without which there is nothing to do.

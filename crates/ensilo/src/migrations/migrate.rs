@@ -22,6 +22,13 @@ use crate::{Error, Result, trace};
 /// What the set-up of a new database is called where it fails.
 const SET_UP: &str = "the set-up of a new database";
 
+/// What else may be wrong where the first step does not fit the tables.
+const TABLES_BEFORE: &str =
+    "; if this version of the program has made the tables: in a new database, migrate before they are opened";
+
+/// What is still to come where the database is being set up.
+const SET_UP_AFTER: &str = "; the set-up of the new database, which did not end, comes behind this step";
+
 impl<E: Engine> Database<E> {
     /// Applies the steps of `migrations` that were not applied to the database yet, in order, and returns them; none if it has all. A program
     /// calls it when it starts, before it opens tables, whether it has run before or not. [`Migrations`] has an example, and says which steps are
@@ -94,8 +101,9 @@ impl<E: Engine> Database<E> {
         Ok(self.shared.stored_migrations(Durability::Visible)?.steps)
     }
 
-    /// Returns the names of the steps that [`Database::migrate`] would store as applied, in order, and behind them `the set-up of a new database` where it
-    /// would run what [`Migrations::on_new_database`] is given. It changes nothing: to show them before, or to refuse to start.
+    /// Returns what [`Database::migrate`] would do, in order: the names of the steps that it would run, and behind them `the set-up of a new database` where it
+    /// would run what [`Migrations::on_new_database`] is given. Of a new database, in which no step runs, it is the latter alone, also where all that there is to
+    /// do is to note the steps. It changes nothing: to show what is due before, or to refuse to start. Where it is empty, `migrate` has nothing to do.
     ///
     /// # Errors
     /// As [`Database::applied_migrations`]; [`Error::InvalidMigrations`] as [`Database::migrate`].
@@ -162,10 +170,12 @@ impl<E: Engine> Due<'_, E> {
         self.origin == Origin::BeingSetUp
     }
 
-    /// Returns the names of all that is to be done, in order, and the numbers of steps.
+    /// Returns the names of all that is to be done, in order, and the numbers of steps. Those that are only noted are a part of the set-up.
     fn names(&self) -> impl Iterator<Item = (Option<u32>, &str)> {
-        let steps = self.steps.iter().map(|(number, step)| (Some(*number), &*step.name));
-        steps.chain(self.sets_up().then_some((None, SET_UP)))
+        let run = if self.is_new { &[] } else { &*self.steps };
+        let steps = run.iter().map(|(number, step)| (Some(*number), &*step.name));
+        let is_to_be_set_up = self.sets_up() || (self.is_new && !self.steps.is_empty());
+        steps.chain(is_to_be_set_up.then_some((None, SET_UP)))
     }
 }
 
@@ -195,7 +205,7 @@ impl<E: Engine> Migration<'_, E> {
         let made = body.map_or(Ok(()), |body| body(self.database));
         let is_set_up = Migration { origin: Origin::New, rows: self.rows.clone(), ..*self };
         let noted = made.and_then(|()| is_set_up.write(&[], steps));
-        noted.map_err(|error| self.failed(0, SET_UP, error))
+        noted.map_err(|error| self.failed(0, SET_UP, error, ""))
     }
 
     /// Applies one step, behind which it is stored that it was.
@@ -217,7 +227,10 @@ impl<E: Engine> Migration<'_, E> {
                 self.write(slice::from_ref(&applied), number).map(|()| applied)
             }
         });
-        let applied = noted.map_err(|error| self.failed(number, &step.name, error))?;
+        let applied = noted.map_err(|error| {
+            let note = self.note_on_failure(number, step, &error);
+            self.failed(number, &step.name, error, note)
+        })?;
         trace::migration_applied(&applied, began.elapsed());
         Ok(applied)
     }
@@ -236,17 +249,24 @@ impl<E: Engine> Migration<'_, E> {
         applied.iter().try_for_each(|step| self.rows.insert(tx, &MigrationRow::of_step(step)).map(drop))
     }
 
+    /// Returns what else there is to know of a step that has failed. Of the first one: no step is noted, so that a program may have made the
+    /// tables before it has migrated.
+    fn note_on_failure(&self, number: u32, step: &Step<E>, error: &Error) -> &'static str {
+        if self.origin == Origin::BeingSetUp {
+            SET_UP_AFTER
+        } else if number == 1 && step.action.meets_later_tables(self.database, error) {
+            TABLES_BEFORE
+        } else {
+            ""
+        }
+    }
+
     /// Makes the error of a step that has failed.
-    fn failed(&self, number: u32, name: &str, error: Error) -> Error {
+    fn failed(&self, number: u32, name: &str, error: Error, note: &'static str) -> Error {
         match error {
             // Of another database it is an error of the step.
             Error::Closed if self.database.shared.is_closed() => Error::Closed,
-            error => Error::MigrationFailed(MigrationFailed::new(
-                number,
-                name,
-                error,
-                self.origin == Origin::BeingSetUp,
-            )),
+            error => Error::MigrationFailed(MigrationFailed::new(number, name, error, note)),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use crate::error::NestedCall;
 use crate::mutex::lock;
 use crate::{Error, Result};
 
@@ -35,7 +36,9 @@ impl MigrationTurns {
                     *migrating = Some(thread::current().id());
                     return Ok(Turn(self));
                 }
-                Some(thread) if thread == thread::current().id() => return Err(Error::NestedRequest),
+                Some(thread) if thread == thread::current().id() => {
+                    return Err(Error::NestedRequest(NestedCall::MigrationInStep));
+                }
                 Some(_) if is_closed() => return Err(Error::Closed),
                 Some(_) => {}
             }

@@ -43,6 +43,7 @@ use ensilo_sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use ensilo_sync::barrier::{self, LightBarrier};
 use ensilo_sync::sync::{Mutex, MutexGuard};
 
+use crate::error::NestedCall;
 use crate::{Error, Result};
 
 /// The owner may enter.
@@ -106,7 +107,7 @@ impl<W: Send> Slot<W> {
         let flags = &*self.flags;
         // Relaxed: written by owners only, and the one before has handed over.
         if flags.is_busy.load(Ordering::Relaxed) {
-            return Err(Error::NestedRequest);
+            return Err(Error::NestedRequest(NestedCall::RequestInRequest));
         }
         // Relaxed: ordered by [slot-close].
         flags.is_busy.store(true, Ordering::Relaxed);
@@ -292,7 +293,7 @@ mod tests {
         // SAFETY: one thread throughout.
         let entered = unsafe { slot.enter() }.unwrap();
         // SAFETY: as above.
-        assert!(matches!(unsafe { slot.enter() }, Err(Error::NestedRequest)));
+        assert!(matches!(unsafe { slot.enter() }, Err(Error::NestedRequest(_))));
         drop(entered);
         // SAFETY: as above.
         assert!(unsafe { slot.enter() }.is_ok());

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::slot::{Entered, Slot};
 use super::use_note::has_used_open_transaction;
+use crate::error::NestedCall;
 use crate::{Error, Result};
 
 /// Names no database.
@@ -143,6 +144,11 @@ fn find(id: u64) -> Result<Option<Arc<dyn AnySlot>>> {
 /// # Errors
 /// [`Error::NestedRequest`]; [`Error::ThreadEnding`] when nobody can tell any more.
 pub(crate) fn check_outside_transactions(id: u64) -> Result<()> {
-    let is_in_request = find(id)?.is_some_and(|slot| slot.is_busy());
-    if is_in_request || has_used_open_transaction(id)? { Err(Error::NestedRequest) } else { Ok(()) }
+    if find(id)?.is_some_and(|slot| slot.is_busy()) {
+        return Err(Error::NestedRequest(NestedCall::ChangeInRequest));
+    }
+    if has_used_open_transaction(id)? {
+        return Err(Error::NestedRequest(NestedCall::ChangeInTransaction));
+    }
+    Ok(())
 }

@@ -234,7 +234,7 @@ pub(super) fn what_is_no_range_of_a_kept_table_is_refused<E: Engine>() {
         assert!(matches!(db.on_change(scan, ignore), Err(Error::InvalidOption(_))));
     }
     let nested = db.transact(|_| db.on_change(accounts.scan(), ignore).map(drop));
-    assert!(matches!(nested, Err(Error::NestedRequest)));
+    assert!(matches!(nested, Err(Error::NestedRequest(_))));
     let in_memory = Options::default().in_memory_with::<E>().unwrap();
     let there = in_memory.table::<Account>().unwrap();
     assert!(matches!(db.on_change(there.scan(), ignore), Err(Error::UnknownTable(_))));

@@ -228,13 +228,13 @@ fn a_batch_within_a_request_is_refused() {
     let (db, accounts) = with_accounts(1);
     let nothing = |db: &Database| db.transact_many(&[()], |(), _| (), |_, ()| Ok(())).map(|_| ());
     db.transact(|_| {
-        assert!(matches!(nothing(&db), Err(Error::NestedRequest)));
-        assert!(matches!(db.prefetch(|_| ()), Err(Error::NestedRequest)));
+        assert!(matches!(nothing(&db), Err(Error::NestedRequest(_))));
+        assert!(matches!(db.prefetch(|_| ()), Err(Error::NestedRequest(_))));
         Ok(())
     })
     .unwrap();
     let results = db.transact_many(&[()], |(), _| (), |_, ()| nothing(&db));
-    assert!(matches!(results.unwrap()[0], Err(Error::NestedRequest)));
+    assert!(matches!(results.unwrap()[0], Err(Error::NestedRequest(_))));
     drop(accounts);
 }
 
@@ -284,7 +284,7 @@ fn a_session_runs_a_batch_until_it_is_cancelled() {
     session.set_deadline(None);
     session.begin().unwrap();
     let nested = session.request().transact_many(&[()], |(), _| (), |_, ()| Ok(()));
-    assert!(matches!(nested, Err(Error::NestedRequest)));
+    assert!(matches!(nested, Err(Error::NestedRequest(_))));
 }
 
 /// The epochs are those that make the transactions stored.

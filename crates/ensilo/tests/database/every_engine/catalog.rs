@@ -259,7 +259,10 @@ fn a_snapshot_whose_index_is_dropped_meanwhile_is_told_which() {
     let error = db
         .read_stale(|tx| scan_while(&accounts, tx, || db.drop_index("account", "by_owner").unwrap()))
         .unwrap_err();
-    assert!(matches!(&error, Error::UnknownIndex(name) if &**name == "by_owner"), "{error}");
+    assert!(
+        matches!(&error, Error::UnknownIndex(of) if (of.table(), of.name()) == ("account", "by_owner")),
+        "{error}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt;
 
-use ensilo::{AbortReason, Columns, Error, Options, Order, Row};
+use ensilo::{AbortReason, Columns, Error, NestedCall, Options, Order, Row};
 
 use super::submit::block_on;
 use super::{
@@ -158,10 +158,16 @@ fn unknown_names_are_errors() {
     assert!(matches!(db.open_dynamic_table("nobody"), Err(Error::UnknownTable(_))));
     assert!(matches!(db.schema("nobody"), Err(Error::UnknownTable(_))));
     assert!(matches!(db.drop_table("nobody"), Err(Error::UnknownTable(_))));
-    assert!(matches!(accounts.index::<u32>("nobody"), Err(Error::UnknownIndex(_))));
-    assert!(matches!(db.drop_index("account", "nobody"), Err(Error::UnknownIndex(_))));
-    let column = db.create_index("account", "by_colour", [("colour", Order::Ascending)]);
-    assert!(matches!(column, Err(Error::UnknownColumn(name)) if &*name == "colour"));
+    for index in [accounts.index::<u32>("nobody").map(drop), db.drop_index("account", "nobody")] {
+        let error = index.unwrap_err();
+        assert!(matches!(error, Error::UnknownIndex(_)), "{error:?}");
+        assert_eq!(error.to_string(), "table account has no index nobody");
+    }
+    let by_colour = [("colour", Order::Ascending)];
+    let error = db.create_index("account", "by_colour", by_colour).unwrap_err();
+    let Error::UnknownColumn(column) = &error else { panic!("{error:?}") };
+    assert_eq!((column.table(), column.name()), ("account", "colour"));
+    assert_eq!(error.to_string(), "table account has no column colour");
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn names_that_exist_and_indexes_of_other_types_are_errors() {
     let (db, accounts) = with_accounts(1);
     assert!(matches!(db.create_table::<Account>(), Err(Error::TableExists(_))));
     let again = db.create_index("account", "by_owner", [("visits", Order::Ascending)]);
-    assert!(matches!(again, Err(Error::IndexExists(_))));
+    assert_eq!(again.unwrap_err().to_string(), "table account has an index by_owner already");
     assert!(matches!(accounts.index::<u32>("by_owner"), Err(Error::SchemaMismatch(_))));
     let twice =
         db.create_index("account", "twice", [("visits", Order::Ascending), ("visits", Order::Ascending)]);
@@ -208,7 +214,12 @@ fn opening_with_another_row_type_says_what_differs() {
         Error::SchemaMismatch(mismatch) => mismatch.differences().to_vec(),
         error => panic!("{error}"),
     };
-    let fewer = differences(db.open_table::<other::Fewer>().unwrap_err());
+    let refused = db.open_table::<other::Fewer>().unwrap_err();
+    assert!(
+        refused.to_string().contains("if a later version of the program has changed the table"),
+        "{refused}"
+    );
+    let fewer = differences(refused);
     assert_eq!(fewer.len(), 4);
     assert_eq!(
         fewer[1],
@@ -251,12 +262,12 @@ fn a_closed_database_answers_closed() {
 fn requests_and_changes_of_the_catalog_inside_a_request_are_errors() {
     let (db, accounts) = with_accounts(1);
     db.transact(|tx| {
-        assert!(matches!(db.transact(|_| Ok(())), Err(Error::NestedRequest)));
-        assert!(matches!(db.read_stale(|_| Ok(())), Err(Error::NestedRequest)));
-        assert!(matches!(db.create_table::<Event>(), Err(Error::NestedRequest)));
-        assert!(matches!(db.drop_table("account"), Err(Error::NestedRequest)));
+        assert!(matches!(db.transact(|_| Ok(())), Err(Error::NestedRequest(NestedCall::RequestInRequest))));
+        assert!(matches!(db.read_stale(|_| Ok(())), Err(Error::NestedRequest(NestedCall::RequestInRequest))));
+        assert!(matches!(db.create_table::<Event>(), Err(Error::NestedRequest(NestedCall::ChangeInRequest))));
+        assert!(matches!(db.drop_table("account"), Err(Error::NestedRequest(NestedCall::ChangeInRequest))));
         let index = db.create_index("account", "x", [("visits", Order::Ascending)]);
-        assert!(matches!(index, Err(Error::NestedRequest)));
+        assert!(matches!(index, Err(Error::NestedRequest(NestedCall::ChangeInRequest))));
         // Another database is another matter.
         let (inner, inner_accounts) = with_accounts(2);
         assert_eq!(inner.transact(|tx| inner_accounts.scan().count(tx))?, 2);
@@ -265,7 +276,7 @@ fn requests_and_changes_of_the_catalog_inside_a_request_are_errors() {
     .unwrap();
     let mut open = db.begin().unwrap();
     let index = db.create_index("account", "x", [("visits", Order::Ascending)]);
-    assert!(matches!(index, Err(Error::NestedRequest)));
+    assert!(matches!(index, Err(Error::NestedRequest(NestedCall::ChangeInTransaction))));
     open.rollback().unwrap();
     db.create_index("account", "x", [("visits", Order::Ascending)]).unwrap();
 }

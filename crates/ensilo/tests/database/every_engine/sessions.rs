@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::{Error, Order, Result, Text};
+use ensilo::{Error, NestedCall, Order, Result, Text};
 
 use super::{
     Account, Database, LOCKS, Session, Table, Visits, account, interfere, is_refused, with_accounts,
@@ -26,9 +26,12 @@ fn without_an_open_transaction_everything_but_a_beginning_is_an_error() {
         assert!(matches!(session.commit(), Err(Error::NoTransaction)));
         assert!(matches!(session.rollback(), Err(Error::NoTransaction)));
         session.begin().unwrap();
-        assert!(matches!(session.begin(), Err(Error::NestedRequest)));
-        assert!(matches!(session.transact(|_| Ok(())), Err(Error::NestedRequest)));
-        assert!(matches!(session.read_stale(|_| Ok(())), Err(Error::NestedRequest)));
+        assert!(matches!(session.begin(), Err(Error::NestedRequest(NestedCall::InOpenSession))));
+        assert!(matches!(session.transact(|_| Ok(())), Err(Error::NestedRequest(NestedCall::InOpenSession))));
+        assert!(matches!(
+            session.read_stale(|_| Ok(())),
+            Err(Error::NestedRequest(NestedCall::InOpenSession))
+        ));
         accounts.get(&mut session, 0).unwrap();
         end(&mut session).unwrap();
     }
@@ -198,12 +201,12 @@ fn a_thread_with_an_open_transaction_cannot_change_the_catalog() {
     let create = |name| db.create_index("account", name, [("visits", Order::Ascending)]);
     let mut session = db.begin().unwrap();
     accounts.get(&mut session, 0).unwrap();
-    assert!(matches!(create("a"), Err(Error::NestedRequest)));
+    assert!(matches!(create("a"), Err(Error::NestedRequest(_))));
     // Another thread goes on with it, and ends it there.
     thread::scope(|scope| {
         let other = scope.spawn(|| {
             accounts.get(&mut session, 0).unwrap();
-            assert!(matches!(create("b"), Err(Error::NestedRequest)));
+            assert!(matches!(create("b"), Err(Error::NestedRequest(_))));
             session.commit().unwrap();
             create("c").unwrap();
         });
@@ -211,10 +214,10 @@ fn a_thread_with_an_open_transaction_cannot_change_the_catalog() {
     });
     create("d").unwrap();
     session.begin().unwrap();
-    assert!(matches!(create("e"), Err(Error::NestedRequest)));
+    assert!(matches!(create("e"), Err(Error::NestedRequest(_))));
     session.rollback().unwrap();
     let nested = session.transact(|_| create("f"));
-    assert!(matches!(nested, Err(Error::NestedRequest)));
+    assert!(matches!(nested, Err(Error::NestedRequest(_))));
     create("g").unwrap();
 }
 

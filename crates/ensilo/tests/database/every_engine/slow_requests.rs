@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ensilo::{Durability, Error, Options, SlowRequest};
+use ensilo::{Durability, Error, NestedCall, Options, SlowRequest};
 
 use super::{CONFLICT, Database, Visits, account, in_memory, interfere};
 use crate::Account;
@@ -119,7 +119,7 @@ fn a_hook_that_uses_the_database_or_panics_does_no_harm() {
     *handle.lock().unwrap() = Some(db.clone());
     db.transact(|tx| accounts.insert(tx, &account(7)).map(|_| ())).unwrap();
     assert_eq!(db.transact(|tx| accounts.get(tx, 7)).unwrap(), Some(account(7)));
-    let nested = Error::NestedRequest.to_string();
+    let nested = Error::NestedRequest(NestedCall::RequestInRequest).to_string();
     assert_eq!(*met.lock().unwrap(), vec![Err(nested.clone()), Err(nested)]);
     *handle.lock().unwrap() = None;
 }

@@ -377,5 +377,5 @@ fn a_request_within_a_future_is_refused() {
     let (db, _) = with_accounts(1);
     let inner = db.clone();
     let nested = block_on(db.transact_async(move |_| Ok(inner.transact(|_| Ok(())))));
-    assert!(matches!(nested.unwrap(), Err(Error::NestedRequest)));
+    assert!(matches!(nested.unwrap(), Err(Error::NestedRequest(_))));
 }

@@ -100,7 +100,7 @@ fn a_broken_index_is_named_and_keeps_no_row_away() {
         assert!(text.contains("by_balance of table account") && text.contains("rebuild_index"), "{text}");
         assert!(!error.is_retryable());
         let Error::IndexBroken(broken) = error else { panic!("{error:?}") };
-        assert_eq!((broken.table(), broken.index()), ("account", "by_balance"));
+        assert_eq!((broken.table(), broken.name()), ("account", "by_balance"));
     }
     // Rows, the other index and every kind of write work.
     let by_owner = accounts.index::<u32>("by_owner").unwrap();

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
-use ensilo::{Durability, Error, RowStream, generic};
+use ensilo::{Durability, Error, NestedCall, RowStream, generic};
 use ensilo_test_disk::{Faults, SimulatedDisk, SyncPause};
 
 use super::{Engine, account, in_memory, with_accounts};
@@ -166,7 +166,7 @@ struct Commits(Mutex<Option<generic::Session<Engine>>>, mpsc::Sender<bool>);
 impl Wake for Commits {
     fn wake(self: Arc<Self>) {
         let Some(mut session) = self.0.lock().unwrap().take() else { return };
-        let refused = matches!(session.commit(), Err(Error::NestedRequest));
+        let refused = matches!(session.commit(), Err(Error::NestedRequest(NestedCall::WaitInWaker)));
         let is_visible = session.is_open() && session.commit_with_ticket().is_ok();
         self.1.send(refused && is_visible).unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ensilo::{Error, RecoveryProgress};
+use ensilo::{Error, NestedCall, RecoveryProgress};
 
 use super::*;
 
@@ -225,13 +225,14 @@ fn a_request_without_memory_ends_in_the_hook_of_the_progress() {
             let notes = db.open_table::<Note>().unwrap();
             let note = Note { what: "x".repeat(1000) };
             let inserted = db.transact(|tx| (0..20_000).try_for_each(|_| notes.insert(tx, &note).map(drop)));
-            outcomes.send(inserted).unwrap();
+            outcomes.send((inserted, db.wait_until_loaded())).unwrap();
         }
     };
     let db = open(loading().memory_limit_bytes(10 << 20).on_recovery(hook), &disk).unwrap();
     db.create_table::<Note>().unwrap();
     opened.set(db.clone()).unwrap();
-    let inserted = outcome.recv_timeout(Duration::from_secs(60)).expect("it waits for itself");
+    let (inserted, waited) = outcome.recv_timeout(Duration::from_secs(60)).expect("it waits for itself");
     assert!(matches!(inserted, Err(Error::OutOfMemory(_))), "{inserted:?}");
+    assert!(matches!(waited, Err(Error::NestedRequest(NestedCall::WaitInLoad))), "{waited:?}");
     hold.release();
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use ensilo::{AppliedMigration, Value};
+use ensilo::{AppliedMigration, NestedCall, Value};
 
 use super::*;
 
@@ -38,8 +38,10 @@ fn a_database_of_any_version_becomes_one_of_the_newest() {
 #[test]
 fn no_step_runs_in_a_new_database() {
     let db = in_memory();
-    assert_eq!(db.pending_migrations(&migrations(STEPS)).unwrap().len(), STEPS);
+    assert!(db.pending_migrations(&migrations(0)).unwrap().is_empty());
+    assert_eq!(db.pending_migrations(&migrations(STEPS)).unwrap(), ["the set-up of a new database"]);
     let applied = db.migrate(&migrations(STEPS)).unwrap();
+    assert!(db.pending_migrations(&migrations(STEPS)).unwrap().is_empty());
     assert_eq!(applied.len(), STEPS);
     assert!(applied.iter().all(|step| step.outcome == MigrationOutcome::NewDatabase));
     assert!(db.list_tables().unwrap().is_empty());
@@ -103,6 +105,9 @@ fn a_database_without_tables_stays_new_for_later_steps() {
         let first = if is_set_up { migrations(1).on_new_database(|_| Ok(())) } else { migrations(1) };
         db.migrate(&first).unwrap();
         // The program has ended before it made tables.
+        for later in [migrations(STEPS), set_up(migrations(STEPS), true)] {
+            assert_eq!(db.pending_migrations(&later).unwrap(), ["the set-up of a new database"]);
+        }
         let applied = db.migrate(&set_up(migrations(STEPS), true)).unwrap();
         assert_eq!(applied.len(), STEPS - 1);
         assert!(applied.iter().all(|step| step.outcome == MigrationOutcome::NewDatabase));
@@ -270,6 +275,42 @@ fn a_program_that_opens_tables_before_it_migrates_is_told_so() {
     db.table::<Customer>().unwrap();
 }
 
+/// Whether the error of a program with these first steps, which has opened its table before, says that it had better not.
+fn is_told_to_migrate_first(first: Migrations) -> bool {
+    let db = in_memory();
+    db.table::<Customer>().unwrap();
+    let failed = db.migrate(&first).unwrap_err();
+    assert!(matches!(&failed, Error::MigrationFailed(step) if step.number() == 1), "{failed}");
+    failed.to_string().ends_with("migrate before they are opened")
+}
+
+#[test]
+fn only_steps_that_meet_what_later_ones_make_are_told_to_come_first() {
+    let change = |change| Migrations::new().change_table("change", "customer", change);
+    let column = |name: &str| SchemaChange::new().add(name, ColumnType::U8, 1u8);
+    let index =
+        |on| Migrations::new().create_index("index", "customer", "by_level", [(on, Order::Ascending)]);
+    let later: [Migrations; 7] = [
+        change(column("level")),
+        change(SchemaChange::new().rename("name", "full_name")),
+        change(SchemaChange::new().allow_null("level")),
+        change(SchemaChange::new().order(["id", "full_name"])),
+        index("level"),
+        Migrations::new().create_table("again", Customer1::schema().clone()),
+        Migrations::new().drop_index("no names", "customer", "by_name"),
+    ];
+    later.into_iter().for_each(|first| assert!(is_told_to_migrate_first(first)));
+    let wrong: [Migrations; 3] = [
+        change(SchemaChange::new().add("wide", ColumnType::U8, 1000u32)),
+        change(column(&"n".repeat(300))),
+        Migrations::new().transact("of no step", |db, tx| {
+            let customers = db.open_dynamic_table("customer")?;
+            customers.scan().columns(&["colour"])?.collect(tx).map(drop)
+        }),
+    ];
+    wrong.into_iter().for_each(|first| assert!(!is_told_to_migrate_first(first)));
+}
+
 #[test]
 fn a_panic_in_a_step_leaves_the_step_and_the_others_turn() {
     let db = of_version_1();
@@ -284,11 +325,11 @@ fn a_panic_in_a_step_leaves_the_step_and_the_others_turn() {
 fn migrations_within_requests_and_steps_are_refused() {
     let db = of_version_1();
     let inside = db.transact(|_| db.migrate(&migrations(1)));
-    assert!(matches!(inside, Err(Error::NestedRequest)));
+    assert!(matches!(inside, Err(Error::NestedRequest(NestedCall::ChangeInRequest))));
     let nested = migrations(1).run("nested", |db| db.migrate(&migrations(1)).map(drop));
     let failed = db.migrate(&nested).unwrap_err();
     let Error::MigrationFailed(step) = &failed else { panic!("{failed}") };
-    assert!(matches!(step.error(), Error::NestedRequest), "{failed}");
+    assert!(matches!(step.error(), Error::NestedRequest(NestedCall::MigrationInStep)), "{failed}");
     // To look is allowed anywhere.
     let versions = Migrations::new().transact("levels", |_, _| Ok(())).transact("looks", |db, _| {
         assert_eq!(db.migration_version()?, 1);
