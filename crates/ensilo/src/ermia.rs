@@ -1,5 +1,7 @@
 //! ERMIA's engine, for databases with long transactions that read much and write a little.
 //!
+//! This module is there with the feature `ermia`.
+//!
 //! A transaction over this engine reads what was committed when it began, however long it takes, and waits for nobody: beside others that
 //! change what it reads it commits, where one over [`Silo`](crate::Silo) would have to run again. Of two that overlap and write the same row
 //! the first one wins, and the other is run again. A closure may see a state that no serial order has; then its transaction aborts, and

@@ -64,7 +64,8 @@
 //! checkpoints and recovery are those of SiloR (*Fast Databases with Fast Durability and Recovery Through
 //! Multicore Parallelism*, OSDI 2014). A second engine, [`ermia`], is that of ERMIA (*Fast
 //! Memory-Optimized Database System for Heterogeneous Workloads*, SIGMOD 2016). A third one,
-//! [`two_phase_locking`], is there to compare them with.
+//! [`two_phase_locking`], is there to compare them with. These two are compiled with the features `ermia` and
+//! `two-phase-locking`.
 //!
 //! # Where to look
 //! - [`Database`]: opening, requests on the calling thread ([`Database::transact`], [`Database::read`], [`Database::read_stale`]) and on a pool of
@@ -183,6 +184,10 @@
 //! from [`generic`]. Another engine implements the traits of the crate `ensilo-engine`.
 
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "ermia", feature = "two-phase-locking")),
+    allow(rustdoc::broken_intra_doc_links, reason = "the documents name engines that are not compiled")
+)]
 
 extern crate self as ensilo;
 
@@ -199,6 +204,7 @@ mod durability;
 mod durable;
 mod dynamic;
 mod entry_changes;
+#[cfg(feature = "ermia")]
 pub mod ermia;
 mod error;
 mod expiry;
@@ -243,6 +249,7 @@ mod test_support;
 #[cfg_attr(not(feature = "tracing"), path = "trace_absent.rs")]
 mod trace;
 mod transaction;
+#[cfg(feature = "two-phase-locking")]
 pub mod two_phase_locking;
 mod unknown_value;
 mod worker;

@@ -1,5 +1,7 @@
 //! A pessimistic engine: strict two-phase locking.
 //!
+//! This module is there with the feature `two-phase-locking`.
+//!
 //! A transaction over this engine locks each row and each range before it reads it, and each row before it writes it, and keeps all of its locks
 //! until it has ended. What it reads stays as it is: its reads belong together at any time, and its commit does not fail because of others, but where
 //! a key was deleted a moment ago. In return it may be refused at any statement, because another one holds a lock: then it is run again, as over the
