@@ -12,7 +12,7 @@ use ensilo_figures::model::{Counts, Model, keep_counts};
 use ensilo_figures::regions;
 use ensilo_figures::{
     Evaluation, FiguresError, Origin, Overrides, Program, Scale, Sizes, command_line, end_runs, in_words,
-    write_results,
+    redraw_results, write_results,
 };
 
 use crate::growth::{self, GrowthArguments};
@@ -41,6 +41,8 @@ Examples:
       No figure of a paper either: how cost grows with the work. See its own --help.
   ensilo figures model --out results
       What a model predicts for up to 64 cores, beside the paper's points.
+  ensilo figures draw --out results
+      The plots anew from the tables of runs that are there; nothing is measured. See its own --help.
   ensilo figures picture
       The picture of the README anew, from the runs in docs/results/full/compare.csv.
   ensilo figures regions --shares regions.csv --out results
@@ -50,6 +52,18 @@ Every single run but those of latency is a process `ensilo bench ... --format js
 where that lies in memory, in /var/tmp.
 Runs in other sizes, of another program (any other build) or another machine are not replaced without --replace: the exit code is 2.
 If a run fails, or this program does not know what is asked of it, the others go on, and the exit code is 1. After Ctrl-C it is 130, after SIGTERM 143.";
+
+const EXAMPLES_OF_DRAW: &str = "\
+Examples:
+  ensilo figures draw --out docs/results/full
+      Rulings and figures on stdout, then the name of each plot that was written.
+
+Drawn are the tables of `ensilo figures run` (EXPERIMENT.csv and latency.csv), of `ensilo compare` (compare.csv), of `ensilo figures regions`
+(ermia-11.csv) and of `ensilo figures model`, as these commands drew them. Tables and the page index.html stay as they are: `figures run` writes
+the page. The plots of growth.csv are drawn by `ensilo figures growth --draw`.
+All tables are read before the first plot is written, and each plot is replaced as a whole. If a table is damaged, has a column that is not known, or
+has runs of another experiment than its name says, no plot is written, and the exit code is 1.
+A plot for which an old table has no figures is named and stays as it is: those over time, of tables without the column timeline.";
 
 /// The papers' figures, measured again on this machine
 #[derive(Debug, Subcommand)]
@@ -66,10 +80,20 @@ pub(crate) enum FiguresCommand {
     /// Measure how cost grows with records, sessions, tables, indexes, bytes of a row, the age of a snapshot, and
     /// instances
     Growth(GrowthArguments),
+    /// Draw every plot of a directory of results anew from its tables, without measuring anything
+    #[command(after_help = EXAMPLES_OF_DRAW)]
+    Draw(DrawArguments),
     /// Draw one picture of what `ensilo compare` has measured: throughput, and how long an answer from disk takes
     Picture(PictureArguments),
     /// Draw where the time of TPC-C's workers goes (ERMIA's figure 11), and judge what the paper says of it
     Regions(RegionsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DrawArguments {
+    /// Directory with the tables, like silo-4.csv or compare.csv, in which the plots are replaced
+    #[arg(long, value_name = "DIR", default_value = "ensilo-figures")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -177,6 +201,7 @@ pub(crate) fn run(command: &FiguresCommand) -> ExitCode {
         FiguresCommand::Run(arguments) => make(arguments),
         FiguresCommand::Model(arguments) => predict(arguments),
         FiguresCommand::Growth(arguments) => growth::run(arguments),
+        FiguresCommand::Draw(arguments) => redraw(arguments),
         FiguresCommand::Picture(arguments) => draw_picture(arguments),
         FiguresCommand::Regions(arguments) => draw_regions(arguments),
     };
@@ -240,6 +265,13 @@ fn predict(arguments: &ModelArguments) -> Result<ExitCode, FiguresError> {
     }
     keep_counts(&arguments.out, counts, costs)?;
     say(format_args!("{}", write_results(&arguments.out)?.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn redraw(arguments: &DrawArguments) -> Result<ExitCode, FiguresError> {
+    let redrawn = redraw_results(&arguments.out)?;
+    redrawn.lines.iter().chain(&redrawn.notes()).for_each(|line| say(format_args!("{line}")));
+    redrawn.plots.iter().for_each(|plot| say(format_args!("{}", plot.display())));
     Ok(ExitCode::SUCCESS)
 }
 

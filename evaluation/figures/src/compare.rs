@@ -14,13 +14,14 @@ pub use rendering::{section_of, text_of};
 pub use run::{FILE_NAME, PeerRun, RunSubject};
 
 use crate::error::FiguresError;
-use crate::files::write_whole;
+use crate::files::{read_rows, write_whole};
 use crate::page::Section;
+use crate::redraw::Rendered;
 
 /// The runs that a directory of results has, none if there is no such file.
 ///
 /// # Errors
-/// [`FiguresError::File`] if there is one that cannot be read.
+/// [`FiguresError::File`] or [`FiguresError::Table`] if there is one that cannot be read.
 pub fn read_runs(directory: &Path) -> Result<Vec<PeerRun>, FiguresError> {
     read_table(&directory.join(FILE_NAME))
 }
@@ -28,19 +29,18 @@ pub fn read_runs(directory: &Path) -> Result<Vec<PeerRun>, FiguresError> {
 /// The runs of a table, none if there is no such file.
 ///
 /// # Errors
-/// [`FiguresError::File`] if there is one that cannot be read.
+/// [`FiguresError::File`] or [`FiguresError::Table`] if there is one that cannot be read.
 pub(crate) fn read_table(path: &Path) -> Result<Vec<PeerRun>, FiguresError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let runs = csv::Reader::from_path(path).and_then(|mut reader| reader.deserialize().collect());
-    runs.map_err(|error| FiguresError::file(path)(error.into()))
+    read_rows(path)
 }
 
 /// Draws [`picture_of`] the runs in the table `runs`, and writes it to `picture`.
 ///
 /// # Errors
-/// [`FiguresError::File`]; [`FiguresError::Plot`], also if the table has no runs of the workload.
+/// [`FiguresError::File`] and [`FiguresError::Table`]; [`FiguresError::Plot`], also if the table has no runs of the workload.
 pub fn write_picture(runs: &Path, workload: &str, picture: &Path) -> Result<(), FiguresError> {
     write_whole(picture, picture_of(&read_table(runs)?, workload)?.as_bytes())
 }
@@ -64,10 +64,29 @@ pub(crate) fn write_table(path: &Path, runs: &[PeerRun]) -> Result<(), FiguresEr
 /// [`FiguresError::File`] and [`FiguresError::Plot`].
 pub fn write_runs(directory: &Path, runs: &[PeerRun]) -> Result<(), FiguresError> {
     write_table(&directory.join(FILE_NAME), runs)?;
-    for (name, svg) in rendering::plots_of(runs)? {
-        write_whole(&directory.join(format!("compare-{name}.svg")), svg.as_bytes())?;
+    for (name, svg) in files_of(runs)? {
+        write_whole(&directory.join(name), svg.as_bytes())?;
     }
     Ok(())
+}
+
+/// The plots by the names of their files.
+fn files_of(runs: &[PeerRun]) -> Result<Vec<(String, String)>, FiguresError> {
+    let plots = rendering::plots_of(runs)?.into_iter();
+    Ok(plots.map(|(name, svg)| (format!("compare-{name}.svg"), svg)).collect())
+}
+
+/// What is said and drawn of a directory's runs; `None` if it has none.
+///
+/// # Errors
+/// [`FiguresError::File`], [`FiguresError::Table`] and [`FiguresError::Plot`].
+pub(crate) fn rendered_in(directory: &Path) -> Result<Option<Rendered>, FiguresError> {
+    let runs = read_runs(directory)?;
+    if runs.is_empty() {
+        Ok(None)
+    } else {
+        Ok(Some(Rendered { text: text_of(&runs), plots: files_of(&runs)? }))
+    }
 }
 
 /// The section of a directory's runs, if it has any.

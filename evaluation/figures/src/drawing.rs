@@ -2,9 +2,28 @@
 
 use crate::error::FiguresError;
 use crate::experiment::{Axis, Experiment, Metric, Plot, PlotKind, Point, Series};
+use crate::files::file_name;
 use crate::measurement::Measurement;
 use crate::plot::{Bar, BarChart, BarGroup, Curve, CurvePoint, LineChart, Shade, Ticks};
+use crate::processors::Processors;
 use crate::results::Results;
+
+/// The plots of an experiment by the names of their files; `None` where nothing has been measured that one could show.
+///
+/// # Errors
+/// [`FiguresError::Plot`].
+pub(crate) fn plots_of(
+    experiment: &Experiment,
+    results: &Results,
+    processors: Processors,
+) -> Result<Vec<(String, Option<String>)>, FiguresError> {
+    let numbered = (1..).zip(&experiment.plots);
+    let drawn = numbered.map(|(number, plot)| {
+        let name = format!("{}-{number}.svg", file_name(experiment.name));
+        Ok((name, svg_of(experiment, plot, results, processors)?))
+    });
+    drawn.collect()
+}
 
 /// A plot of an experiment as SVG; `None` if nothing has been measured that it could show.
 ///
@@ -14,9 +33,9 @@ pub(crate) fn svg_of(
     experiment: &Experiment,
     plot: &Plot,
     results: &Results,
-    cores: usize,
+    processors: Processors,
 ) -> Result<Option<String>, FiguresError> {
-    let view = DrawnPlot { experiment, plot, results, cores };
+    let view = DrawnPlot { experiment, plot, results, processors };
     match (plot.kind, experiment.axis) {
         (PlotKind::OverTime, _) => view.over_time(),
         (PlotKind::Here, Axis::Series) => view.bars(None),
@@ -30,7 +49,7 @@ struct DrawnPlot<'a> {
     experiment: &'a Experiment,
     plot: &'a Plot,
     results: &'a Results,
-    cores: usize,
+    processors: Processors,
 }
 
 /// What figures are divided by.
@@ -85,7 +104,7 @@ impl DrawnPlot<'_> {
     /// Where points lie that have more workers than there are processors.
     fn shade_beyond(&self) -> Option<Shade> {
         let (beyond, within): (Vec<&Point>, Vec<&Point>) =
-            self.measured().partition(|point| point.is_beyond(self.cores));
+            self.measured().partition(|point| point.is_beyond(self.processors.at_least()));
         let last = |points: &[&Point]| points.iter().map(|point| point.x).max_by(f64::total_cmp);
         let end = last(&beyond)?;
         let Some(begin) = last(&within) else {
@@ -97,7 +116,7 @@ impl DrawnPlot<'_> {
 
     /// What a mark on points with more workers than processors means.
     fn beyond(&self) -> String {
-        format!("here, beyond {} processors", self.cores)
+        format!("here, beyond {}", self.processors)
     }
 
     /// What was measured, each figure divided by `unit`.
@@ -166,7 +185,7 @@ impl DrawnPlot<'_> {
                 let [value, min, max] = figure.map(|figure| figure / units.paper);
                 Some(Bar { value, min, max })
             }),
-            is_marked: series.points[0].is_beyond(self.cores),
+            is_marked: series.points.first().is_some_and(|point| point.is_beyond(self.processors.at_least())),
             is_own: false,
         };
         let groups: Vec<_> = self.experiment.series.iter().enumerate().map(group).collect();
@@ -230,7 +249,11 @@ impl DrawnPlot<'_> {
     fn title_over_time(&self) -> String {
         let workers = self.experiment.most_workers();
         let title = self.title();
-        if workers > self.cores { format!("{title} ({workers} workers, {})", self.beyond()) } else { title }
+        if workers > self.processors.at_least() {
+            format!("{title} ({workers} workers, {})", self.beyond())
+        } else {
+            title
+        }
     }
 
     fn over_time_of(&self, run: &Measurement) -> Vec<CurvePoint> {

@@ -15,11 +15,21 @@ pub enum FiguresError {
     WouldReplace(PathBuf, Vec<String>),
     /// A file of the results cannot be written or read.
     File(PathBuf, io::Error),
+    /// A table of runs does not say what such a table has to say: why not.
+    Table(PathBuf, String),
+    /// A directory has no table of runs that could be drawn.
+    NothingToDraw(PathBuf),
     /// A plot cannot be drawn.
     Plot(String),
 }
 
 impl FiguresError {
+    /// For `map_err`.
+    pub(crate) fn table(path: &Path) -> impl Fn(String) -> Self {
+        let path = path.to_owned();
+        move |why| Self::Table(path.clone(), why)
+    }
+
     /// For `map_err`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
@@ -40,6 +50,18 @@ impl fmt::Display for FiguresError {
                 lost.join("\n  ")
             ),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Table(path, why) => write!(
+                f,
+                "{}: {why}\nTables are written whole: this one was changed, damaged or written by another version of this program. \
+                 Take it from a copy, or move it away and make its runs again",
+                path.display()
+            ),
+            Self::NothingToDraw(directory) => write!(
+                f,
+                "{} has no table of runs, like silo-4.csv or compare.csv; --out names the directory of another `ensilo figures run` \
+                 or `ensilo compare`",
+                directory.display()
+            ),
             Self::Plot(why) => write!(f, "cannot draw a plot: {why}"),
         }
     }
@@ -49,7 +71,11 @@ impl error::Error for FiguresError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::File(_, error) => Some(error),
-            Self::UnknownExperiment(_) | Self::WouldReplace(..) | Self::Plot(_) => None,
+            Self::UnknownExperiment(_)
+            | Self::WouldReplace(..)
+            | Self::Table(..)
+            | Self::NothingToDraw(_)
+            | Self::Plot(_) => None,
         }
     }
 }

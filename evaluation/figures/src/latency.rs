@@ -15,6 +15,7 @@ use crate::compare::{PeerRun, read_table, write_table};
 use crate::error::FiguresError;
 use crate::files::write_whole;
 use crate::page::Section;
+use crate::redraw::Rendered;
 
 /// What a user calls it.
 pub const NAME: &str = "latency";
@@ -41,10 +42,29 @@ pub fn make_way(directory: &Path, replaces: bool) -> Result<(), FiguresError> {
 /// [`FiguresError::File`] and [`FiguresError::Plot`].
 pub fn write_runs(directory: &Path, runs: &[PeerRun]) -> Result<(), FiguresError> {
     write_table(&directory.join(FILE_NAME), runs)?;
-    for (number, svg) in (1..).zip(rendering::plots_of(runs)?) {
-        write_whole(&directory.join(format!("{NAME}-{number}.svg")), svg.as_bytes())?;
+    for (name, svg) in files_of(runs)? {
+        write_whole(&directory.join(name), svg.as_bytes())?;
     }
     Ok(())
+}
+
+/// The plots by the names of their files.
+fn files_of(runs: &[PeerRun]) -> Result<Vec<(String, String)>, FiguresError> {
+    let plots = (1..).zip(rendering::plots_of(runs)?);
+    Ok(plots.map(|(number, svg)| (format!("{NAME}-{number}.svg"), svg)).collect())
+}
+
+/// What is said and drawn of a directory's runs; `None` if it has none.
+///
+/// # Errors
+/// [`FiguresError::File`], [`FiguresError::Table`] and [`FiguresError::Plot`].
+pub(crate) fn rendered_in(directory: &Path) -> Result<Option<Rendered>, FiguresError> {
+    let runs = read_table(&directory.join(FILE_NAME))?;
+    if runs.is_empty() {
+        Ok(None)
+    } else {
+        Ok(Some(Rendered { text: text_of(&runs), plots: files_of(&runs)? }))
+    }
 }
 
 /// The section of a directory's runs, if it has any.

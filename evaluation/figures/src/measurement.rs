@@ -1,7 +1,11 @@
 //! What a single run measured, read from the report that `ensilo bench --format json` writes.
 
+mod recorded;
+
 use ensilo_bench::driver::Interval;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use recorded::RecordedRun;
 
 /// The part of a report that the figures use; see `ensilo_bench::report::Report` for what each field means.
 #[derive(Debug, Clone, Deserialize)]
@@ -43,8 +47,21 @@ pub struct Measurement {
     /// How steady the run was; `None` if it was too short to tell.
     #[serde(default)]
     half_seconds: Option<Steadiness>,
+    /// Where the seconds of checkpoints are.
+    #[serde(skip)]
+    checkpoint_time: CheckpointTime,
     /// The runs that the report is on: one.
     runs: Vec<ReportedRun>,
+}
+
+/// During how many seconds checkpoints were under way.
+#[derive(Debug, Clone, Copy, Default)]
+enum CheckpointTime {
+    /// As many as the timeline says.
+    #[default]
+    OfTimeline,
+    /// As many as a table says, if it does.
+    Noted(Option<f64>),
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -197,6 +214,7 @@ impl Measurement {
             transactions: std::collections::BTreeMap::new(),
             in_parts_us: None,
             half_seconds: None,
+            checkpoint_time: CheckpointTime::OfTimeline,
             runs: Vec::new(),
         }
     }
@@ -238,8 +256,15 @@ impl Measurement {
         halves
     }
 
-    /// Seconds of the run during which a checkpoint was under way, to a tenth of a second at each end.
-    pub(crate) fn checkpoint_seconds(&self) -> f64 {
+    /// Seconds of the run during which a checkpoint was under way, to a tenth of a second at each end; `None` if that is not known.
+    pub(crate) fn checkpoint_seconds(&self) -> Option<f64> {
+        match self.checkpoint_time {
+            CheckpointTime::OfTimeline => Some(self.checkpoint_seconds_of_timeline()),
+            CheckpointTime::Noted(seconds) => seconds,
+        }
+    }
+
+    fn checkpoint_seconds_of_timeline(&self) -> f64 {
         let began = [0.0].into_iter().chain(self.timeline().iter().map(|moment| moment.ended_at));
         let moments = self.timeline().iter().zip(began).filter(|(moment, _)| moment.checkpoint);
         moments.map(|(moment, began)| moment.ended_at - began).sum()

@@ -21,6 +21,7 @@ use crate::error::FiguresError;
 use crate::experiment::{Paper, PaperPoint};
 use crate::files::write_whole;
 use crate::page::Section;
+use crate::redraw::Rendered;
 
 /// Numbers of workers that are predicted.
 const WORKERS: [usize; 13] = [1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64];
@@ -117,10 +118,7 @@ impl Model {
     /// # Errors
     /// [`FiguresError::File`] and [`FiguresError::Plot`].
     pub fn write(&self, directory: &Path) -> Result<Vec<PathBuf>, FiguresError> {
-        let mut files = vec![
-            ("model-check.csv".to_owned(), rendering::csv_of_checks(&self.checks)),
-            ("model.csv".to_owned(), rendering::csv_of_predictions(&self.predictions)),
-        ];
+        let mut files = self.tables().to_vec();
         files.extend(rendering::plots_of(self)?);
         std::fs::create_dir_all(directory).map_err(FiguresError::file(directory))?;
         let write = |(name, content): (String, String)| {
@@ -128,6 +126,14 @@ impl Model {
             write_whole(&path, content.as_bytes()).map(|()| path)
         };
         files.into_iter().map(write).collect()
+    }
+
+    /// The tables by the names of their files.
+    fn tables(&self) -> [(String, String); 2] {
+        [
+            ("model-check.csv".to_owned(), rendering::csv_of_checks(&self.checks)),
+            ("model.csv".to_owned(), rendering::csv_of_predictions(&self.predictions)),
+        ]
     }
 
     /// The model in words, for a terminal.
@@ -203,9 +209,41 @@ pub fn keep_counts(
 
 /// The section of a directory's page: always there, since nothing has to be measured.
 pub(crate) fn section_in(directory: &Path) -> Result<Section, FiguresError> {
+    rendering::section_of(&model_in(directory)?)
+}
+
+/// The model by the counts and costs of a directory.
+fn model_in(directory: &Path) -> Result<Model, FiguresError> {
     let [counts, costs] =
         [OWN_COUNTS, OWN_COSTS].map(|name| Some(directory.join(name)).filter(|path| path.exists()));
-    rendering::section_of(&Model::new(&Counts::read(counts.as_deref(), costs.as_deref())?))
+    Ok(Model::new(&Counts::read(counts.as_deref(), costs.as_deref())?))
+}
+
+/// What is said and drawn of the model; `None` if the directory has no table of it.
+///
+/// # Errors
+/// [`FiguresError::Plot`], also if its tables are of another model, of which the plots would not be; [`FiguresError::File`].
+pub(crate) fn rendered_in(directory: &Path) -> Result<Option<Rendered>, FiguresError> {
+    let model = model_in(directory)?;
+    let mut is_there = false;
+    for (name, table) in model.tables() {
+        let path = directory.join(name);
+        if !path.exists() {
+            continue;
+        }
+        is_there = true;
+        if std::fs::read(&path).map_err(FiguresError::file(&path))? != table.as_bytes() {
+            return Err(FiguresError::Plot(format!(
+                "{} is not what this program computes; `ensilo figures model --out {}` makes table and plots anew",
+                path.display(),
+                directory.display()
+            )));
+        }
+    }
+    if !is_there {
+        return Ok(None);
+    }
+    Ok(Some(Rendered { text: model.to_text(), plots: rendering::plots_of(&model)? }))
 }
 
 #[cfg(test)]

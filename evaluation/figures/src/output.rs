@@ -4,11 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::drawing::svg_of;
+use crate::drawing::plots_of;
 use crate::error::FiguresError;
 use crate::experiment::Experiment;
-use crate::files::{file_name, write_whole};
+use crate::files::write_whole;
 use crate::page::Page;
+use crate::processors::Processors;
 use crate::provenance::Provenance;
 use crate::results::Results;
 use crate::store::Store;
@@ -77,10 +78,8 @@ impl MeasuredExperiment {
         let Self { experiment, provenance, results } = self;
         let table = csv_of_runs(experiment, results, provenance);
         write_whole(&directory.join(format!("{}.csv", experiment.name)), table.as_bytes())?;
-        for (number, plot) in (1..).zip(&experiment.plots) {
-            let Some(svg) = svg_of(experiment, plot, results, provenance.sizes.cores)? else { continue };
-            let name = format!("{}-{number}.svg", file_name(experiment.name));
-            write_whole(&directory.join(name), svg.as_bytes())?;
+        for (name, svg) in plots_of(experiment, results, Processors::Known(provenance.sizes.cores))? {
+            svg.map_or(Ok(()), |svg| write_whole(&directory.join(name), svg.as_bytes()))?;
         }
         Ok(())
     }

@@ -49,6 +49,11 @@ pub(crate) fn machine_in_words(machine: &Machine) -> String {
     format!("{cpu}, {cores} processors, {gibibytes:.1} GiB, {os}")
 }
 
+/// How many processors a machine has, by its words of [`machine_in_words`].
+pub(crate) fn processors_in(machine: &str) -> Option<usize> {
+    machine.rsplit(", ").find_map(|part| part.strip_suffix(" processors")?.parse().ok())
+}
+
 /// The program that runs, from the file of `origin`: version, profile, compiler, target, checksum.
 pub(crate) fn program_in_words(origin: &Origin) -> String {
     let Build { version, profile, rustc, target, .. } = Build::this();
@@ -82,6 +87,19 @@ pub(crate) fn from_to<'t>(times: impl Iterator<Item = &'t str> + Clone) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_for_a_machine_have_its_processors() {
+        let machine = |cpu: &str| Machine {
+            cpu: cpu.to_owned(),
+            cores: 12,
+            memory_bytes: 1 << 34,
+            os: "Linux, 6.1".to_owned(),
+        };
+        let read = |cpu: &str| processors_in(&machine_in_words(&machine(cpu)));
+        assert_eq!((read("some CPU"), read("two, 2 processors")), (Some(12), Some(12)));
+        assert_eq!((processors_in(""), processors_in("a machine, many processors")), (None, None));
+    }
 
     #[test]
     fn times_are_shown_from_the_first_to_the_last() {

@@ -13,8 +13,9 @@ use ensilo_bench::report::RegionRun;
 pub use rendering::text_of;
 
 use crate::error::FiguresError;
-use crate::files::write_whole;
+use crate::files::{read_rows, write_whole};
 use crate::page::Section;
+use crate::redraw::Rendered;
 
 /// What it is called among the figures.
 pub(crate) const NAME: &str = "ermia-11";
@@ -29,13 +30,11 @@ const STORAGE: &str = "log";
 /// Returns the runs of a file, one at least.
 ///
 /// # Errors
-/// [`FiguresError::File`] if the file cannot be read or has no runs.
+/// [`FiguresError::File`] if the file cannot be read; [`FiguresError::Table`] if it is no such table or has no runs.
 pub fn read_runs(path: &Path) -> Result<Vec<RegionRun>, FiguresError> {
-    let runs = csv::Reader::from_path(path).and_then(|mut table| table.deserialize().collect());
-    let runs: Vec<_> = runs.map_err(|error| FiguresError::file(path)(error.into()))?;
+    let runs: Vec<_> = read_rows(path)?;
     if runs.is_empty() {
-        let nothing = std::io::Error::new(std::io::ErrorKind::InvalidData, "there are no runs in it");
-        return Err(FiguresError::file(path)(nothing));
+        return Err(FiguresError::table(path)("there are no runs in it".to_owned()));
     }
     Ok(runs)
 }
@@ -51,14 +50,31 @@ pub fn keep_runs(directory: &Path, runs: &[RegionRun]) -> Result<Vec<PathBuf>, F
     }
     let bytes = table.into_inner().unwrap_or_else(|error| unreachable!("written to memory: {error}"));
     let mut files = vec![(FILE_NAME.to_owned(), bytes)];
-    for (number, svg) in (1..).zip(rendering::plots_of(runs)?) {
-        files.push((format!("{NAME}-{number}.svg"), svg.into_bytes()));
-    }
+    files.extend(files_of(runs)?.into_iter().map(|(name, svg)| (name, svg.into_bytes())));
     let write = |(name, content): (String, Vec<u8>)| {
         let path = directory.join(name);
         write_whole(&path, &content).map(|()| path)
     };
     files.into_iter().map(write).collect()
+}
+
+/// The plots by the names of their files.
+fn files_of(runs: &[RegionRun]) -> Result<Vec<(String, String)>, FiguresError> {
+    let plots = (1..).zip(rendering::plots_of(runs)?);
+    Ok(plots.map(|(number, svg)| (format!("{NAME}-{number}.svg"), svg)).collect())
+}
+
+/// What is said and drawn of a directory's runs; `None` if it has none.
+///
+/// # Errors
+/// [`FiguresError::File`], [`FiguresError::Table`] and [`FiguresError::Plot`].
+pub(crate) fn rendered_in(directory: &Path) -> Result<Option<Rendered>, FiguresError> {
+    let path = directory.join(FILE_NAME);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let runs = read_runs(&path)?;
+    Ok(Some(Rendered { text: text_of(&runs), plots: files_of(&runs)? }))
 }
 
 /// Returns the section of a directory's runs, if it has any.

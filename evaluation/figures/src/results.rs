@@ -74,7 +74,7 @@ impl Results {
         let why = match outcome {
             StoredOutcome::Measured(report) => match Measurement::of(report) {
                 Ok(measurement) => {
-                    self.runs.insert(place, MeasuredRun { arguments, measured_at, measurement });
+                    self.add_measured(place, MeasuredRun { arguments, measured_at, measurement });
                     return;
                 }
                 Err(error) => MissingRun::Failed(format!("its report cannot be read: {error}")),
@@ -83,6 +83,11 @@ impl Results {
             StoredOutcome::Failed(why) => MissingRun::Failed(why),
         };
         self.missing.insert(place, why);
+    }
+
+    /// Takes up a run that was measured, in place of one that was at `place`, which comes back.
+    pub(crate) fn add_measured(&mut self, place: RunPlace, run: MeasuredRun) -> Option<MeasuredRun> {
+        self.runs.insert(place, run)
     }
 
     /// Whether nothing has been measured.

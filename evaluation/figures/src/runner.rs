@@ -15,6 +15,7 @@ use crate::origin::Origin;
 use crate::outcome::StoredOutcome;
 use crate::output::{make_directory, page_in, write_results};
 use crate::plan::{SingleRun, plan};
+use crate::processors::Processors;
 use crate::progress::{Progress, in_words};
 use crate::provenance::Provenance;
 use crate::results::Results;
@@ -244,9 +245,8 @@ impl Evaluation {
             if results.is_empty() && !is_complete {
                 continue;
             }
-            lines.push(format!("{} ({}): {}", experiment.name, experiment.source, experiment.title));
-            let of_experiment = lines_of(experiment, &results, self.provenance.sizes.cores, is_complete);
-            lines.extend(of_experiment.into_iter().map(|line| format!("  {line}")));
+            let processors = Processors::Known(self.provenance.sizes.cores);
+            lines.extend(lines_of(experiment, &results, processors, is_complete));
         }
         Ending { lines, missing, interrupted, page: page_in(&self.out) }
     }

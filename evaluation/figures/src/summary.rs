@@ -5,6 +5,7 @@ use crate::error::FiguresError;
 use crate::experiment::{Axis, Claim, Experiment, Metric};
 use crate::page::{ClaimRow, Section, Table};
 use crate::plot::short_number;
+use crate::processors::Processors;
 use crate::provenance::{Provenance, from_to};
 use crate::results::{MissingRun, Results};
 use crate::table::command_line;
@@ -19,47 +20,58 @@ pub(crate) fn section_of(
     results: &Results,
     provenance: &Provenance,
 ) -> Result<Section, FiguresError> {
-    let cores = provenance.sizes.cores;
+    let processors = Processors::Known(provenance.sizes.cores);
     let measured = from_to(results.runs().map(|(_, run)| run.measured_at.as_str()));
     let plots =
-        experiment.plots.iter().filter_map(|plot| svg_of(experiment, plot, results, cores).transpose());
+        experiment.plots.iter().filter_map(|plot| svg_of(experiment, plot, results, processors).transpose());
     Ok(Section {
         id: experiment.name.to_owned(),
         source: experiment.source.to_owned(),
         title: experiment.title.to_owned(),
         about: experiment.about.clone(),
-        notes: [notes(experiment, results), beyond(experiment, cores), starved(results, cores)].concat(),
-        claims: experiment.claims.iter().map(|claim| claim_row(experiment, claim, results, cores)).collect(),
+        notes: all_notes(experiment, results, processors),
+        claims: experiment
+            .claims
+            .iter()
+            .map(|claim| claim_row(experiment, claim, results, processors))
+            .collect(),
         plots: plots.collect::<Result<_, _>>()?,
-        table: Some(table_of(experiment, results, cores)),
+        table: Some(table_of(experiment, results, processors.at_least())),
         runs_file: Some(format!("{}.csv", experiment.name)),
         commands: commands(results),
         facts: provenance.facts(&measured),
     })
 }
 
-/// A line for each claim, and one for each series of which runs are missing. Claims that there is no number for are left out if the runs
-/// have not all been made.
+/// What the experiment is, then a line for each claim, and one for each series of which runs are missing. Claims that there is no number for
+/// are left out if the runs have not all been made.
 pub(crate) fn lines_of(
     experiment: &Experiment,
     results: &Results,
-    cores: usize,
+    processors: Processors,
     is_complete: bool,
 ) -> Vec<String> {
     let claims = experiment.claims.iter().filter_map(|claim| {
-        let verdict = judge(experiment, claim, results, cores);
+        let verdict = judge(experiment, claim, results, processors);
         (is_complete || verdict.here.is_some()).then(|| line(claim, &verdict))
     });
-    let notes = [notes(experiment, results), beyond(experiment, cores), starved(results, cores)];
-    claims.chain(notes.into_iter().flatten()).collect()
+    let below = claims.chain(all_notes(experiment, results, processors));
+    let title = format!("{} ({}): {}", experiment.name, experiment.source, experiment.title);
+    std::iter::once(title).chain(below.map(|line| format!("  {line}"))).collect()
 }
 
-fn beyond(experiment: &Experiment, cores: usize) -> Vec<String> {
+fn all_notes(experiment: &Experiment, results: &Results, processors: Processors) -> Vec<String> {
+    [notes(experiment, results), beyond(experiment, processors), starved(results, processors.at_least())]
+        .concat()
+}
+
+fn beyond(experiment: &Experiment, processors: Processors) -> Vec<String> {
     let workers = experiment.most_workers();
     let note = format!(
-        "Points with more workers than the {cores} processors (up to {workers}) are marked and judge no claim."
+        "Points with more workers than {} (up to {workers}) are marked and judge no claim.",
+        processors.with_article()
     );
-    if workers > cores { vec![note] } else { Vec::new() }
+    if workers > processors.at_least() { vec![note] } else { Vec::new() }
 }
 
 fn starved(results: &Results, cores: usize) -> Vec<String> {
@@ -82,8 +94,8 @@ fn notes(experiment: &Experiment, results: &Results) -> Vec<String> {
         .collect()
 }
 
-fn claim_row(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> ClaimRow {
-    let verdict = judge(experiment, claim, results, cores);
+fn claim_row(experiment: &Experiment, claim: &Claim, results: &Results, processors: Processors) -> ClaimRow {
+    let verdict = judge(experiment, claim, results, processors);
     let unit = claim.unit;
     ClaimRow {
         text: claim.text.to_owned(),

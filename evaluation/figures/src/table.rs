@@ -1,6 +1,8 @@
 //! The table of all single runs of an experiment, as CSV.
 
-use crate::experiment::{Experiment, Metric, Point, Series};
+use serde::Serialize;
+
+use crate::experiment::{Experiment, Metric, PlotKind, Point, Series};
 use crate::measurement::{Latency, Measurement};
 use crate::provenance::Provenance;
 use crate::results::{MeasuredRun, Results, RunPlace};
@@ -18,7 +20,7 @@ struct RunLine<'a> {
 type Column = (&'static str, fn(&RunLine<'_>) -> String);
 
 /// The columns. Units stand in the names; columns that do not apply to a run are empty.
-const COLUMNS: [Column; 36] = [
+const COLUMNS: [Column; 37] = [
     ("experiment", |line| line.experiment.name.to_owned()),
     ("series", |line| line.series().name.to_owned()),
     ("axis", |line| line.experiment.axis.label().to_owned()),
@@ -55,6 +57,7 @@ const COLUMNS: [Column; 36] = [
     ("measured_at", |line| line.of.measured_at.clone()),
     ("program", |line| line.provenance.program.clone()),
     ("machine", |line| line.provenance.machine.clone()),
+    ("timeline", |line| line.timeline()),
 ];
 
 impl RunLine<'_> {
@@ -64,6 +67,13 @@ impl RunLine<'_> {
 
     fn point(&self) -> &Point {
         &self.series().points[self.place.1]
+    }
+
+    /// The run in tenths of seconds, as JSON, of an experiment that is drawn over time.
+    fn timeline(&self) -> String {
+        let is_drawn = self.experiment.plots.iter().any(|plot| plot.kind == PlotKind::OverTime);
+        let timeline = self.run.timeline();
+        if is_drawn && !timeline.is_empty() { json(&timeline) } else { String::new() }
     }
 
     fn latency(&self) -> Option<Latency> {
@@ -96,7 +106,11 @@ pub(crate) fn csv_of<'n>(
 
 /// The figures of the transaction types, as JSON.
 fn types_of(run: &Measurement) -> String {
-    serde_json::to_string(&run.transactions).unwrap_or_else(|error| unreachable!("made of numbers: {error}"))
+    json(&run.transactions)
+}
+
+fn json(figures: &impl Serialize) -> String {
+    serde_json::to_string(figures).unwrap_or_else(|error| unreachable!("made of numbers: {error}"))
 }
 
 fn text(figure: Option<impl ToString>) -> String {

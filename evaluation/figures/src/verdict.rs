@@ -12,6 +12,7 @@
 use std::fmt;
 
 use crate::experiment::{At, Claim, Experiment, Metric, Quantity, Relation};
+use crate::processors::Processors;
 use crate::results::{Results, Spread};
 
 /// What became of a claim.
@@ -49,8 +50,15 @@ struct JudgedPlace {
     ruling: Ruling,
 }
 
-/// Judges `claim`, which is one of `experiment`, on a machine with `cores` processors.
-pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> Verdict {
+/// Judges `claim`, which is one of `experiment`, on a machine with so many processors.
+pub(crate) fn judge(
+    experiment: &Experiment,
+    claim: &Claim,
+    results: &Results,
+    processors: impl Into<Processors>,
+) -> Verdict {
+    let processors = processors.into();
+    let cores = processors.at_least();
     let places = ClaimView { experiment, results, cores }.places(&claim.quantity);
     let judged = places.into_iter().filter_map(|(at, numbers)| {
         let ruling = rule(claim.relation, &numbers);
@@ -61,15 +69,21 @@ pub(crate) fn judge(experiment: &Experiment, claim: &Claim, results: &Results, c
         weights.then_with(|| a.here.median.total_cmp(&b.here.median))
     });
     let ruling = match &deciding {
-        _ if cores < claim.cores_min => {
-            let why = format!("it takes {} processors or more, there are {cores}", claim.cores_min);
-            Ruling::Undecided(why)
-        }
-        None => Ruling::Undecided(what_is_missing(experiment, claim, results, cores)),
+        _ if cores < claim.cores_min => too_few(claim.cores_min, processors),
+        None => Ruling::Undecided(what_is_missing(experiment, claim, results, processors)),
         Some(deciding) => results.starved(cores).map_or_else(|| deciding.ruling.clone(), others_at_work),
     };
     let (here, at) = deciding.map_or((None, None), |deciding| (Some(deciding.here), deciding.at));
     Verdict { here, at, ruling }
+}
+
+/// Why nothing follows on these processors of a claim that takes `needed`.
+fn too_few(needed: usize, processors: Processors) -> Ruling {
+    let there = match processors {
+        Processors::Known(number) => format!("there are {number}"),
+        Processors::AtLeast(_) => "how many there were is not noted".to_owned(),
+    };
+    Ruling::Undecided(format!("it takes {needed} processors or more, {there}"))
 }
 
 /// Why nothing follows where a run got only this `share` of the processors.
@@ -88,7 +102,12 @@ fn weight(relation: Relation, ruling: &Ruling) -> u8 {
     }
 }
 
-fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results, cores: usize) -> String {
+fn what_is_missing(
+    experiment: &Experiment,
+    claim: &Claim,
+    results: &Results,
+    processors: Processors,
+) -> String {
     let names = claim.quantity.series();
     let has_runs = |name: &&str| {
         let series = experiment.series_at(name);
@@ -97,12 +116,12 @@ fn what_is_missing(experiment: &Experiment, claim: &Claim, results: &Results, co
     let missing: Vec<&str> = names.iter().copied().filter(|name| !has_runs(name)).collect();
     let is_within = |name: &&str| {
         let points = experiment.series_at(name).into_iter().flat_map(|at| &experiment.series[at].points);
-        points.into_iter().any(|point| !point.is_beyond(cores))
+        points.into_iter().any(|point| !point.is_beyond(processors.at_least()))
     };
     if !missing.is_empty() {
         format!("there are no runs of {}", missing.join(" and "))
     } else if !names.iter().all(is_within) {
-        format!("its runs have more workers than the {cores} processors")
+        format!("its runs have more workers than {}", processors.with_article())
     } else {
         "its runs do not have the figures for it".to_owned()
     }

@@ -6,6 +6,7 @@ use super::Machine;
 
 /// A run of TPC-C at which it was looked which part of the program each worker is in. The names are those of the file's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RegionRun {
     /// The system, by the name that [`System`](crate::System) has for it.
     pub system: String,

@@ -11,6 +11,7 @@ pub const FILE_NAME: &str = "compare.csv";
 
 /// A run of a database under a workload. The names are those of the file's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PeerRun {
     /// The workload.
     pub workload: String,

@@ -144,7 +144,7 @@ impl Metric {
             Self::SlowestHalfSecond => run.slowest_half_second(),
             Self::LogBytesPerTransaction => Some(run.log_bytes? as f64 / run.committed.max(1) as f64),
             Self::CheckpointMegabytes => Some(run.checkpoint_bytes? as f64 / 1e6),
-            Self::CheckpointSeconds => run.checkpoint_bytes.map(|_| run.checkpoint_seconds()),
+            Self::CheckpointSeconds => run.checkpoint_bytes.and_then(|_| run.checkpoint_seconds()),
             Self::RecoverySeconds => recovery.map(|recovery| recovery.seconds),
             Self::RecoverySecondsPerGigabyte => {
                 Some(recovery?.seconds / gigabytes.filter(|&read| read > 0.0)?)

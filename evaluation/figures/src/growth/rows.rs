@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::description::{Curve, Measured};
 use crate::error::FiguresError;
-use crate::files::write_whole;
+use crate::files::{read_rows, write_whole};
 use crate::results::Spread;
 
 /// A row. The names are those of the file's columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GrowthRow {
     /// The name of the curve.
     pub curve: String,
@@ -37,13 +38,12 @@ pub struct GrowthRow {
 /// The rows of a table, none if there is no such file.
 ///
 /// # Errors
-/// [`FiguresError::File`] if there is one that cannot be read.
+/// [`FiguresError::File`] or [`FiguresError::Table`] if there is one that cannot be read.
 pub(super) fn read(path: &Path) -> Result<Vec<GrowthRow>, FiguresError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let rows = csv::Reader::from_path(path).and_then(|mut reader| reader.deserialize().collect());
-    rows.map_err(|error| FiguresError::file(path)(error.into()))
+    read_rows(path)
 }
 
 /// Writes rows as a table.
