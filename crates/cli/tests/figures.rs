@@ -72,6 +72,31 @@ fn a_run_leaves_tables_plots_and_a_page_and_is_not_made_twice() {
 }
 
 #[test]
+fn plots_are_drawn_again_from_the_tables_of_a_run() {
+    let out = new_directory("draw");
+    let directory = out.to_str().unwrap();
+    let run = [&["figures", "run", "silor-2-3", "--out", directory], &TINY[..]].concat();
+    assert_eq!(ensilo(&run).status.code(), Some(0));
+    let (plot, table) = (out.join("silor-2-3-1.svg"), out.join("silor-2-3.csv"));
+    let [drawn, runs] = [&plot, &table].map(|path| std::fs::read_to_string(path).unwrap());
+    std::fs::write(&plot, "in an older style").unwrap();
+    let output = ensilo(&["figures", "draw", "--out", directory]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told = text(&output.stdout);
+    assert!(told.contains("here") && told.contains(plot.to_str().unwrap()), "{told}");
+    assert_eq!(std::fs::read_to_string(&plot).unwrap(), drawn);
+    std::fs::write(&table, &runs[..runs.len() - 9]).unwrap();
+    let damaged = ensilo(&["figures", "draw", "--out", directory]);
+    assert_eq!(damaged.status.code(), Some(1));
+    let told = text(&damaged.stderr);
+    assert!(told.contains("silor-2-3.csv: its last line is cut short") && told.contains("copy"), "{told}");
+    let nowhere = ensilo(&["figures", "draw", "--out", "nowhere"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(text(&nowhere.stderr).contains("nowhere has no table of runs"), "{}", text(&nowhere.stderr));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
 fn the_picture_is_drawn_from_the_runs_of_a_comparison() {
     let out = new_directory("picture");
     let [picture, runs] = [out.join("picture.svg"), "../../docs/results/full/compare.csv".into()];

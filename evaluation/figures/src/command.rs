@@ -248,6 +248,11 @@ impl BenchCommand {
         arguments.extend(["--format", "json", "--quiet"].map(str::to_owned));
     }
 
+    /// Whether the product runs it, on any of its engines: the others are yardsticks.
+    pub(crate) fn is_own(&self) -> bool {
+        [PRODUCT, "ermia", "ermia-snapshot"].contains(&self.system)
+    }
+
     /// The product's other engine is asked for as an engine, everything else as a system.
     fn system_arguments(&self) -> Vec<String> {
         let words: &[&str] = match self.system {
@@ -295,15 +300,15 @@ impl Workload {
         match self {
             Self::Tpcc { .. } => "TPC-C",
             Self::TpccHybrid { .. } => "TPC-C-hybrid",
-            Self::Stock { .. } => "stocks",
+            Self::Stock { .. } => "Stocks",
             Self::Tpce { asset_eval_percent: None, .. } => "TPC-E",
             Self::Tpce { asset_eval_percent: Some(_), .. } => "TPC-E-hybrid",
-            Self::Islands { name: "tpcb-islands", .. } => "TPC-B, islands",
-            Self::Islands { name: "tpcc-islands", .. } => "TPC-C, islands",
-            Self::Islands { name: "ycsb-islands", .. } => "YCSB, islands",
-            Self::Islands { .. } => "islands",
-            Self::Counters { .. } => "counters",
-            Self::Channel { .. } => "messages",
+            Self::Islands { name: "tpcb-islands", .. } => "TPC-B on islands",
+            Self::Islands { name: "tpcc-islands", .. } => "TPC-C on islands",
+            Self::Islands { name: "ycsb-islands", .. } => "YCSB on islands",
+            Self::Islands { .. } => "Islands",
+            Self::Counters { .. } => "Counters",
+            Self::Channel { .. } => "Channels",
             Self::Ycsb { .. } => "YCSB",
         }
     }

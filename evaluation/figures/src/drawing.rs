@@ -76,7 +76,7 @@ impl DrawnPlot<'_> {
         } else {
             Ticks::Even
         };
-        self.line_chart("relative", ticks, curves)
+        self.line_chart("times", ticks, curves)
     }
 
     fn line_chart(
@@ -131,7 +131,7 @@ impl DrawnPlot<'_> {
                 name: format!("{}{suffix}", series.name),
                 series: at,
                 is_paper: false,
-                is_own: false,
+                is_own: self.stands_out(at),
                 points: points.collect(),
             }
         };
@@ -186,13 +186,13 @@ impl DrawnPlot<'_> {
                 Some(Bar { value, min, max })
             }),
             is_marked: series.points.first().is_some_and(|point| point.is_beyond(self.processors.at_least())),
-            is_own: false,
+            is_own: relative_to.is_none() && self.stands_out(at),
         };
         let groups: Vec<_> = self.experiment.series.iter().enumerate().map(group).collect();
         if groups.iter().all(|group| group.here.is_none()) {
             return Ok(None);
         }
-        let y_label = if relative_to.is_some() { "relative".to_owned() } else { self.plot.metric.label() };
+        let y_label = if relative_to.is_some() { "times".to_owned() } else { self.plot.metric.label() };
         let chart = BarChart {
             title: self.title(),
             y_label: y_label.to_owned(),
@@ -211,7 +211,7 @@ impl DrawnPlot<'_> {
             name: self.experiment.series[series].name.to_owned(),
             series,
             is_paper: false,
-            is_own: false,
+            is_own: self.stands_out(series),
             points: self.over_time_of(run),
         };
         let curves: Vec<_> = runs.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
@@ -236,6 +236,14 @@ impl DrawnPlot<'_> {
             has_markers: false,
         };
         chart.to_svg().map(Some)
+    }
+
+    /// Whether the product runs this series and something else runs another one.
+    fn stands_out(&self, series: usize) -> bool {
+        let is_own = |series: &Series| series.points.first().is_some_and(|point| point.command.is_own());
+        let all = &self.experiment.series;
+        let has_others = all.iter().any(|other| !other.points.is_empty() && !is_own(other));
+        has_others && is_own(&all[series])
     }
 
     /// The workload, what is shown, and what is better.

@@ -11,6 +11,8 @@
 //!                           summary -> page
 //! ```
 //!
+//! [`redraw_results`] goes the same way from the tables instead of the store: `recorded -> results -> verdict, drawing -> plot`.
+//!
 //! [`growth`] lets records, sessions, tables and others grow, with runs of the same kind, and has a page of its own.
 //!
 //! The papers' experiments know `ensilo bench` by its arguments and its report only. [`latency`] is no experiment of a paper, and makes its

@@ -19,10 +19,14 @@ type Figure = fn(&[&PeerRun]) -> Option<Bar>;
 /// # Errors
 /// [`FiguresError::Plot`], also if there are no such runs.
 pub fn picture_of(runs: &[PeerRun], workload: &str) -> Result<String, FiguresError> {
-    let throughput = panel(runs, workload, IN_MEMORY, ("transactions a second, not synced", "up"), |runs| {
-        bar_of(runs, |run| run.transactions_per_second)
-    })?;
-    let what = ("ms in which 99 of 100 answers are on disk", "down");
+    let throughput = panel(
+        runs,
+        workload,
+        IN_MEMORY,
+        ("transactions a second, not synced", "up", "transactions/s"),
+        |runs| bar_of(runs, |run| run.transactions_per_second),
+    )?;
+    let what = ("99 of 100 answers are on disk within", "down", "ms");
     let latency = panel(runs, workload, ON_DISK, what, |runs| bar_of(runs, |run| run.latency_us_p99 / 1e3))?;
     Ok(beside(&[throughput, latency]))
 }
@@ -32,7 +36,7 @@ fn panel(
     runs: &[PeerRun],
     workload: &str,
     setting: &str,
-    (what, better): (&str, &str),
+    (what, better, unit): (&str, &str, &str),
     figure: Figure,
 ) -> Result<String, FiguresError> {
     let of_setting = || runs.iter().filter(|run| run.workload == workload && run.setting == setting);
@@ -53,7 +57,7 @@ fn panel(
     };
     let chart = BarChart {
         title: format!("{workload}, {clients} clients: {what} ({better} is better)"),
-        y_label: String::new(),
+        y_label: unit.to_owned(),
         groups: names.into_iter().map(group).collect(),
         mark_meaning: String::new(),
     };

@@ -129,7 +129,7 @@ impl Experiment {
                 titles.push(title);
             }
         }
-        titles.join(", ")
+        titles.join(" and ")
     }
 
     /// A point's place on the axis in words, like `2 workers`; empty if there is no axis.

@@ -4,6 +4,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table as TextTable};
 
 use super::{Check, Model, Prediction, WORKERS, points_of};
+use crate::command::PRODUCT;
 use crate::error::FiguresError;
 use crate::page::{Section, Table};
 use crate::plot::{Curve, CurvePoint, LineChart, Ticks};
@@ -63,12 +64,11 @@ pub(super) fn csv_of_predictions(predictions: &[Prediction]) -> String {
 
 pub(super) fn plots_of(model: &Model) -> Result<Vec<(String, String)>, FiguresError> {
     let mut plots = vec![("model-check.svg".to_owned(), checks_chart(&model.checks).to_svg()?)];
-    for workload in ["ycsb", "tpcc"] {
+    for (workload, title) in [("ycsb", "YCSB"), ("tpcc", "TPC-C")] {
         let of_workload: Vec<_> =
             model.predictions.iter().filter(|prediction| prediction.workload == workload).collect();
         if !of_workload.is_empty() {
-            plots
-                .push((format!("model-{workload}.svg"), predictions_chart(workload, &of_workload).to_svg()?));
+            plots.push((format!("model-{workload}.svg"), predictions_chart(title, &of_workload).to_svg()?));
         }
     }
     Ok(plots)
@@ -101,16 +101,16 @@ fn paper_curve(name: &'static str, series: usize) -> Curve {
     Curve { name: format!("{name}, paper"), series, is_paper: true, is_own: false, points }
 }
 
-fn predictions_chart(workload: &str, predictions: &[&Prediction]) -> LineChart {
+fn predictions_chart(title: &str, predictions: &[&Prediction]) -> LineChart {
     let curve = |(series, prediction): (usize, &&Prediction)| Curve {
         name: prediction.system.clone(),
         series,
         is_paper: false,
-        is_own: false,
+        is_own: prediction.system == PRODUCT,
         points: prediction.points.iter().map(|&(workers, y)| point(workers, y)).collect(),
     };
     chart(
-        format!("{workload}: throughput predicted for one socket (up is better)"),
+        format!("{title}: throughput predicted for one socket (up is better)"),
         predictions.iter().enumerate().map(curve).collect(),
     )
 }

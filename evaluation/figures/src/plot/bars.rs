@@ -1,10 +1,14 @@
 //! Bars with error bars, one group for each thing that is compared.
 
+mod sideways;
+
 use plotters::prelude::{PathElement, Rectangle, Text};
 use plotters::style::Color;
 
 use super::axis::{Chart, TickedAxis, chart, draw_mesh, pixel};
-use super::canvas::{Area, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font_above, message};
+use super::canvas::{
+    Area, INK, LegendEntry, PAPER_GREY, SHADE, Sample, canvas, colour, font_above, message, text_width,
+};
 use super::number::{axis_end, short_number};
 use super::pattern::{Fill, Pattern, PixelBox};
 use crate::error::FiguresError;
@@ -51,6 +55,9 @@ pub struct Bar {
 /// A bar with its place: from where to where, and its filling.
 type Placed = (Bar, f64, f64, Fill);
 
+/// Pixels of the width that upright bars do not have: margins, and the labels of the axis.
+const BESIDE_BARS: i32 = 86;
+
 /// The bars of a paper.
 const PAPER: Fill = Fill { colour: PAPER_GREY, pattern: Pattern::Rising };
 /// The bars beside our own.
@@ -78,8 +85,11 @@ impl BarChart {
     }
 
     fn draw(&self, area: &Area) -> Result<(), String> {
+        if !self.has_room_below(area) {
+            return sideways::draw(self, area);
+        }
         let bars = self.bars();
-        let end = axis_end(bars.iter().map(|(bar, ..)| bar.max).fold(0.0, f64::max) * 1.05);
+        let end = end_of(&bars);
         let middles = (0..self.groups.len()).map(|at| at as f64 + 0.5);
         let axis = TickedAxis { from: 0.0, to: self.groups.len() as f64, ticks: middles.collect() };
         let mut chart = chart(area, axis, end, 28)?;
@@ -88,6 +98,12 @@ impl BarChart {
             |x: &f64| self.groups.get(*x as usize).map_or_else(String::new, |group| group.label.clone());
         draw_mesh(&mut chart, None, &self.y_label, &label)?;
         bars.iter().try_for_each(|bar| draw_bar(area, &mut chart, bar))
+    }
+
+    /// Whether the names of all groups fit below them.
+    fn has_room_below(&self, area: &Area) -> bool {
+        let room = (area.dim_in_pixel().0 as i32 - BESIDE_BARS) / self.groups.len().max(1) as i32;
+        self.groups.iter().all(|group| text_width(&group.label, 12) < room)
     }
 
     fn bars(&self) -> Vec<Placed> {
@@ -117,6 +133,11 @@ impl BarChart {
             marked.map(|(at, _)| Rectangle::new([(at as f64, 0.0), ((at + 1) as f64, top)], SHADE.filled()));
         chart.draw_series(boxes).map(|_| ()).map_err(message)
     }
+}
+
+/// Where the axis of these bars ends.
+fn end_of(bars: &[Placed]) -> f64 {
+    axis_end(bars.iter().map(|(bar, ..)| bar.max).fold(0.0, f64::max) * 1.05)
 }
 
 fn draw_bar(
@@ -156,6 +177,33 @@ mod tests {
             mark_meaning: String::new(),
         };
         chart.to_svg().unwrap()
+    }
+
+    #[test]
+    fn names_without_room_stand_beside_bars_that_lie() {
+        let bar = Bar { value: 5.0, min: 4.0, max: 6.0 };
+        let group = |at: usize| BarGroup {
+            label: format!("a name that is long, {at}"),
+            here: Some(bar),
+            paper: Some(Bar { value: 2.5, ..bar }),
+            is_marked: at == 11,
+            is_own: false,
+        };
+        let mut chart = BarChart {
+            title: "Throughput (up is better)".to_owned(),
+            y_label: "transactions/s".to_owned(),
+            groups: (0..2).map(group).collect(),
+            mark_meaning: "beyond".to_owned(),
+        };
+        let upright = chart.to_svg().unwrap();
+        assert!(upright.contains("rotate"), "the name of the axis stands beside upright bars");
+        chart.groups = (0..12).map(group).collect();
+        let lying = chart.to_svg().unwrap();
+        assert!(!lying.contains("rotate") && lying.contains("transactions/s"), "{lying}");
+        for at in 0..12 {
+            assert!(lying.contains(&format!("long, {at}\n")), "{lying}");
+        }
+        assert_eq!(lying.matches("\n2.5\n").count(), 12, "each bar has its number: {lying}");
     }
 
     #[test]

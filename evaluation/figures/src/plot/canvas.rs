@@ -20,20 +20,22 @@ pub(super) const HEIGHT: u32 = 340;
 const TITLE_HEIGHT: i32 = 30;
 const LEGEND_WIDTH: i32 = 212;
 const LEGEND_LINE: i32 = 20;
+const LEGEND_TEXT: i32 = 38;
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
 pub(super) const PAPER_GREY: RGBColor = RGBColor(150, 150, 150);
 pub(super) const SHADE: RGBColor = RGBColor(232, 232, 232);
 pub(super) const GRID: RGBColor = RGBColor(225, 225, 225);
 
-/// Longer titles are written smaller.
-const LONG_TITLE: usize = 84;
+/// Pixels from a line of text to the next, and those that a title has at the most.
+const TEXT_LINE: i32 = 13;
+const TITLE_WIDTH: i32 = WIDTH as i32 - 24;
 
 /// The corners of markers, the first one twice.
 const TRIANGLE: [(i32, i32); 4] = [(0, -5), (5, 4), (-5, 4), (0, -5)];
 const DIAMOND: [(i32, i32); 5] = [(0, -6), (5, 0), (0, 6), (-5, 0), (0, -6)];
 const FALLING_TRIANGLE: [(i32, i32); 4] = [(0, 5), (5, -4), (-5, -4), (0, 5)];
 /// So many markers differ.
-const MARKERS: usize = 7;
+pub(super) const MARKERS: usize = 7;
 
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
@@ -94,17 +96,59 @@ fn draw_all(
 ) -> Result<(), String> {
     let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT)).into_drawing_area();
     root.fill(&WHITE).map_err(message)?;
-    let size = if title.chars().count() > LONG_TITLE { 13 } else { 15 };
-    root.draw(&Text::new(title.to_owned(), (12, 10), font(size))).map_err(message)?;
+    draw_title(&root, title)?;
     let (_, below) = root.split_vertically(TITLE_HEIGHT);
     if legend.is_empty() {
         draw(&below)?;
     } else {
         let (plot, beside) = below.split_horizontally(WIDTH as i32 - LEGEND_WIDTH);
         draw(&plot)?;
-        (0..).zip(legend).try_for_each(|(at, entry)| draw_entry(&beside, at, entry))?;
+        draw_legend(&beside, legend)?;
     }
     root.present().map_err(message)
+}
+
+/// Writes a title: a longer one smaller, a very long one in two lines.
+fn draw_title(area: &Area, title: &str) -> Result<(), String> {
+    let size = if text_width(title, 15) > TITLE_WIDTH { 13 } else { 15 };
+    let lines = wrapped(title, 13, TITLE_WIDTH);
+    let top = if lines.len() > 1 { 3 } else { 10 };
+    draw_lines(area, &lines, (12, top), size)
+}
+
+fn draw_lines(area: &Area, lines: &[String], (left, top): (i32, i32), size: u32) -> Result<(), String> {
+    let line = |(at, line): (i32, &String)| Text::new(line.clone(), (left, top + at * TEXT_LINE), font(size));
+    (0..).zip(lines).try_for_each(|numbered| area.draw(&line(numbered))).map_err(message)
+}
+
+fn draw_legend(area: &Area, legend: &[LegendEntry]) -> Result<(), String> {
+    let mut middle = 16;
+    for entry in legend {
+        let lines = wrapped(&entry.text, 12, LEGEND_WIDTH - LEGEND_TEXT);
+        draw_entry(area, middle, entry, &lines)?;
+        middle += LEGEND_LINE + (lines.len() as i32 - 1) * TEXT_LINE;
+    }
+    Ok(())
+}
+
+/// About so many pixels a text takes in a font of [`font`] of this size, in wide fonts too.
+pub(super) fn text_width(text: &str, size: u32) -> i32 {
+    (text.chars().count() * size as usize / 2) as i32
+}
+
+/// A text in lines that are no wider than so many pixels, unless one word is.
+fn wrapped(text: &str, size: u32, width: i32) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(line, size) + text_width(word, size) + size as i32 / 2 <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Plots side by side, as one drawing.
@@ -119,8 +163,7 @@ pub fn beside(plots: &[String]) -> String {
     )
 }
 
-fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
-    let middle = 16 + at * LEGEND_LINE;
+fn draw_entry(area: &Area, middle: i32, entry: &LegendEntry, lines: &[String]) -> Result<(), String> {
     match entry.sample {
         Sample::Box(fill) => PixelBox::of((6, middle - 6), (30, middle + 6)).draw(area, fill)?,
         Sample::Line { style, marker } => {
@@ -135,7 +178,7 @@ fn draw_entry(area: &Area, at: i32, entry: &LegendEntry) -> Result<(), String> {
             }
         }
     }
-    area.draw(&Text::new(entry.text.clone(), (38, middle - 6), font(12))).map_err(message)
+    draw_lines(area, lines, (LEGEND_TEXT, middle - 6), 12)
 }
 
 /// Draws the marker of the series of this number.
@@ -183,4 +226,28 @@ pub(super) fn font_above(size: u32) -> TextStyle<'static> {
 /// An error of the drawing library in words.
 pub(super) fn message(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        let width = text_width("twenty characters at", 12);
+        assert_eq!(wrapped("twenty characters at", 12, width), ["twenty characters at"]);
+        let text = "twenty characters at the most in each line, and avery-long-word-that-is-longer";
+        let lines = wrapped(text, 12, width);
+        assert_eq!(lines.join(" "), text);
+        assert!(lines.iter().filter(|line| line.contains(' ')).all(|line| text_width(line, 12) <= width));
+        assert!(lines.len() >= 5, "{lines:?}");
+    }
+
+    #[test]
+    fn a_long_title_has_two_lines_and_none_is_cut() {
+        let title = format!("{}end", "some words ".repeat(11));
+        let svg = canvas(&title, &[], |_| Ok(())).unwrap();
+        assert_eq!(svg.matches("<text").count(), 2, "{svg}");
+        assert!(svg.contains("end\n"), "{svg}");
+    }
 }

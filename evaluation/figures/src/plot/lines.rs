@@ -4,8 +4,10 @@ use plotters::prelude::{DashedLineSeries, LineSeries, PathElement, RGBColor, Rec
 use plotters::style::Color;
 
 use super::axis::{Chart, TickedAxis, chart, draw_mesh, pixel};
-use super::canvas::{Area, LegendEntry, LineStyle, SHADE, Sample, canvas, colour, draw_marker, message};
-use super::number::{axis_end, short_number};
+use super::canvas::{
+    Area, LegendEntry, LineStyle, MARKERS, SHADE, Sample, canvas, colour, draw_marker, message,
+};
+use super::number::{axis_end, even_ticks, short_number};
 use super::pattern::Fill;
 use crate::error::FiguresError;
 
@@ -121,11 +123,11 @@ impl LineChart {
         self.curves.iter().try_for_each(|curve| self.draw_curve(area, &mut chart, curve))
     }
 
-    /// Without markers, dashes tell the series apart.
+    /// Without markers dashes tell the series apart, and so they do where there are more series than markers.
     fn style(&self, curve: &Curve) -> LineStyle {
         let dash = match (curve.is_paper, self.has_markers) {
             (true, _) => Some((5, 4)),
-            (false, true) => None,
+            (false, true) => DASHES[curve.series / MARKERS % DASHES.len()],
             (false, false) => DASHES[curve.series % DASHES.len()],
         };
         let width = match (curve.is_paper, curve.is_own) {
@@ -150,9 +152,7 @@ impl LineChart {
                 TickedAxis { from: begin.log2() - 0.15, to: end.log2() + 0.15, ticks }
             }
             Ticks::Even => {
-                let step = even_step(most);
-                let ticks =
-                    (0..).map(|at| f64::from(at) * step).take_while(|&tick| tick <= most * 1.01).collect();
+                let ticks = even_ticks(most * 1.01);
                 let to = most.max(f64::MIN_POSITIVE) * 1.02;
                 // Room for the markers of points at 0.
                 TickedAxis { from: if self.has_markers { -0.02 * to } else { 0.0 }, to, ticks }
@@ -212,13 +212,6 @@ fn draw_error_bar(
     area.draw(&PathElement::new(ends, colour.stroke_width(1))).map_err(message)
 }
 
-/// A step by which some five ticks reach `most`.
-fn even_step(most: f64) -> f64 {
-    let rough = (most / 6.0).max(f64::MIN_POSITIVE);
-    let power = 10_f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|&step| step >= rough).unwrap_or(rough)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +242,7 @@ mod tests {
         chart.has_markers = true;
         assert!(chart.curves.iter().all(|curve| chart.style(curve).dash.is_none()));
         assert!(chart.to_svg().unwrap().contains("series 2"));
+        let seventh = chart.style(&curve(MARKERS, false));
+        assert!(seventh.dash.is_some(), "it has the marker of the first");
     }
 }

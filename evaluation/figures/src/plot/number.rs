@@ -24,6 +24,15 @@ pub(super) fn axis_end(most: f64) -> f64 {
     if most > 0.0 && most.is_finite() { most * 1.1 } else { 1.0 }
 }
 
+/// Some five numbers from 0 to `most`, the same step apart.
+pub(super) fn even_ticks(most: f64) -> Vec<f64> {
+    let rough = (most / 6.1).max(f64::MIN_POSITIVE);
+    let power = 10_f64.powf(rough.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
+    let step = steps.into_iter().find(|&step| step >= rough).unwrap_or(rough);
+    (0..).map(|at| f64::from(at) * step).take_while(|&tick| tick <= most).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,6 +41,15 @@ mod tests {
     fn numbers_are_short() {
         let told = [0.0, 0.071, 1.0, 42.5, 310_000.0, 1_250_000.0, 2e9, 700.0].map(short_number);
         assert_eq!(told, ["0", "0.07", "1", "42.5", "310k", "1.25M", "2G", "700"]);
+    }
+
+    #[test]
+    fn ticks_are_few_and_even() {
+        assert_eq!(even_ticks(10.1), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(even_ticks(0.0), [0.0]);
+        for most in [0.3, 1.0, 7.0, 1e6, 2.5e9] {
+            assert!((3..=8).contains(&even_ticks(most).len()), "{most}");
+        }
     }
 
     #[test]

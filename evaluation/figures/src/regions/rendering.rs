@@ -91,7 +91,7 @@ fn chart_of(points: &[Point<'_>]) -> StackedChart {
         is_marked: point.is_beyond(),
     };
     StackedChart {
-        title: format!("{}: where time goes", name_of(first)),
+        title: format!("TPC-C, {}: where time goes", name_of(first)),
         x_label: "workers".to_owned(),
         y_label: "% of the time at work".to_owned(),
         parts: RegionRun::PARTS.map(str::to_owned).to_vec(),
