@@ -123,7 +123,7 @@ impl LineChart {
         self.curves.iter().try_for_each(|curve| self.draw_curve(area, &mut chart, curve))
     }
 
-    /// Without markers dashes tell the series apart, and so they do where there are more series than markers.
+    /// Without markers dashes tell the series apart; where there are more series than markers, dashes and hollow markers do.
     fn style(&self, curve: &Curve) -> LineStyle {
         let dash = match (curve.is_paper, self.has_markers) {
             (true, _) => Some((5, 4)),
@@ -135,7 +135,8 @@ impl LineChart {
             (false, false) => 2,
             (false, true) => 4,
         };
-        LineStyle { colour: colour(curve.series), width, dash, is_filled: !curve.is_paper }
+        let is_filled = !curve.is_paper && curve.series < MARKERS;
+        LineStyle { colour: colour(curve.series), width, dash, is_filled }
     }
 
     fn horizontal(&self, xs: impl Iterator<Item = f64>) -> TickedAxis {
@@ -243,6 +244,6 @@ mod tests {
         assert!(chart.curves.iter().all(|curve| chart.style(curve).dash.is_none()));
         assert!(chart.to_svg().unwrap().contains("series 2"));
         let seventh = chart.style(&curve(MARKERS, false));
-        assert!(seventh.dash.is_some(), "it has the marker of the first");
+        assert!(seventh.dash.is_some() && !seventh.is_filled, "it has the marker of the first");
     }
 }
