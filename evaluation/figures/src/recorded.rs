@@ -1,7 +1,7 @@
 //! The runs of an experiment, read back from the table that was written of them.
 //!
-//! A table has the figures of every run, and neither the sizes that the experiment had nor the runs that failed: its points are those that were
-//! measured. Tables of earlier versions have fewer columns, and what is missing is not known: the machine's number of processors, and the run over
+//! A table has the figures of every run, and neither the sizes that the experiment had nor the runs that failed: its points are those at which any
+//! series was measured, and those that have no figures there failed. Tables of earlier versions have fewer columns, and what is missing is not known: the machine's number of processors, and the run over
 //! time.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) struct RecordedExperiment {
     pub processors: Processors,
 }
 
-/// The experiments whose tables a directory has, in the order in which all experiments stand.
+/// The experiments whose tables a directory has, in the order in which all experiments stand. One of which nothing was measured is not among them.
 ///
 /// # Errors
 /// [`FiguresError::File`] and [`FiguresError::Table`].
@@ -34,15 +34,19 @@ pub(crate) fn recorded_in(directory: &Path) -> Result<Vec<RecordedExperiment>, F
         .into_iter()
         .map(|experiment| (directory.join(format!("{}.csv", experiment.name)), experiment))
         .filter(|(path, _)| path.exists());
-    with_tables.map(|(path, experiment)| read(experiment, &path)).collect()
+    with_tables.filter_map(|(path, experiment)| read(experiment, &path).transpose()).collect()
 }
 
-/// Reads the table at `path` as one of this experiment.
+/// Reads the table at `path` as one of this experiment; `None` if there are no runs in it, all of which failed.
 ///
 /// # Errors
 /// [`FiguresError::File`] and [`FiguresError::Table`].
-pub(crate) fn read(experiment: Experiment, path: &Path) -> Result<RecordedExperiment, FiguresError> {
-    RecordedExperiment::of(experiment, &read_rows(path)?).map_err(FiguresError::table(path))
+fn read(experiment: Experiment, path: &Path) -> Result<Option<RecordedExperiment>, FiguresError> {
+    let rows = read_rows(path)?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    RecordedExperiment::of(experiment, &rows).map(Some).map_err(FiguresError::table(path))
 }
 
 /// All experiments. Their sizes do not count: the tables have them.
@@ -53,13 +57,10 @@ pub(crate) fn described() -> Vec<Experiment> {
 
 impl RecordedExperiment {
     fn of(mut experiment: Experiment, rows: &[RecordedRun]) -> Result<Self, String> {
-        if rows.is_empty() {
-            return Err("there are no runs in it".to_owned());
-        }
         let series = rows.iter().map(|row| series_of(&experiment, row)).collect::<Result<Vec<_>, _>>()?;
         for (at, described) in experiment.series.iter_mut().enumerate() {
-            let own = || series.iter().zip(rows).filter(|(of, _)| **of == at).map(|(_, row)| row);
-            described.points = points(&described.points, own().collect())?;
+            let of_all = series.iter().zip(rows).map(|(&of, row)| (of == at, row));
+            described.points = points(&described.points, of_all.collect())?;
         }
         let mut results = Results::default();
         for (&at, row) in series.iter().zip(rows) {
@@ -82,19 +83,20 @@ fn series_of(experiment: &Experiment, row: &RecordedRun) -> Result<usize, String
     experiment.series_at(&row.series).ok_or_else(unknown)
 }
 
-/// The points of a series by its rows, each with the command of a described one but for the number of workers.
-fn points(described: &[Point], mut rows: Vec<&RecordedRun>) -> Result<Vec<Point>, String> {
-    rows.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let point = |of_point: &[&RecordedRun]| {
-        let RecordedRun { x, workers, series, .. } = of_point[0];
-        if of_point.iter().any(|row| row.workers != *workers) {
+/// The points of a series by the rows of all, of which some are its own, each with the command of a described one but for the number of workers.
+fn points(described: &[Point], mut rows: Vec<(bool, &RecordedRun)>) -> Result<Vec<Point>, String> {
+    // Of a place that others have alone, the number of workers that these have.
+    rows.sort_by(|(a_is_own, a), (b_is_own, b)| a.x.total_cmp(&b.x).then(b_is_own.cmp(a_is_own)));
+    let point = |of_point: &[(bool, &RecordedRun)]| {
+        let RecordedRun { x, workers, series, .. } = of_point[0].1;
+        if of_point.iter().any(|(is_own, row)| *is_own && row.workers != *workers) {
             return Err(format!("runs of {series} at {x} have different numbers of workers"));
         }
         let mut command = described[0].command.clone();
         command.workers = *workers;
         Ok(Point { x: *x, command })
     };
-    rows.chunk_by(|a, b| a.x == b.x).map(point).collect()
+    rows.chunk_by(|(_, a), (_, b)| a.x == b.x).map(point).collect()
 }
 
 fn add(

@@ -1,5 +1,6 @@
 //! The table of runs: a row for each figure of each run, and for each run that there is not.
 
+use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -46,11 +47,14 @@ pub(super) fn read(path: &Path) -> Result<Vec<GrowthRow>, FiguresError> {
     read_rows(path)
 }
 
-/// Writes rows as a table.
+/// Writes rows as a table. Of none there is no table.
 ///
 /// # Errors
 /// [`FiguresError::File`].
 pub(super) fn write(path: &Path, rows: &[GrowthRow]) -> Result<(), FiguresError> {
+    if rows.is_empty() {
+        return if path.exists() { fs::remove_file(path).map_err(FiguresError::file(path)) } else { Ok(()) };
+    }
     let mut table = csv::Writer::from_writer(Vec::new());
     for row in rows {
         table.serialize(row).unwrap_or_else(|error| unreachable!("written to memory: {error}"));

@@ -55,6 +55,28 @@ fn make(names: &[&str], scale: GrowthScale, gibibytes: u64, directory: &Path) ->
     runs.make(&MadeUp, directory, options, &Interrupt::new()).unwrap()
 }
 
+/// The user gives up at the first run.
+struct GivenUp;
+
+impl Bench for GivenUp {
+    fn run(&self, _: &[String], _: Duration, _: &Interrupt) -> Outcome {
+        Outcome::Interrupted
+    }
+}
+
+#[test]
+fn what_was_given_up_at_its_first_run_can_be_begun_again() {
+    let directory = directory("given-up");
+    let runs = GrowthRuns::new(&["records".to_owned()], GrowthScale::Tiny, machine(24)).unwrap();
+    for replaces in [false, true] {
+        let options = MakeOptions { replaces, is_quiet: true };
+        let ending = runs.make(&GivenUp, &directory, options, &Interrupt::new()).unwrap();
+        assert!(ending.interrupted);
+        assert!(rows::read(&directory.join(FILE_NAME)).unwrap().is_empty());
+    }
+    let _ = std::fs::remove_dir_all(&directory);
+}
+
 #[test]
 fn descriptions_have_growing_axes_that_can_be_drawn() {
     for curve in Curve::all() {

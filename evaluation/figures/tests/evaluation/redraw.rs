@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use ensilo_bench::driver::Interrupt;
-use ensilo_figures::{FiguresError, Overrides, redraw_results};
+use ensilo_figures::{FiguresError, Outcome, Overrides, redraw_results};
 
 use crate::fake::{Directory, Fake, evaluation, measured};
 
@@ -31,11 +31,16 @@ fn tables_of(from: &Directory, name: &str, change: impl Fn(&str, String) -> Stri
 
 /// An evaluation of these experiments, and what it said at the end.
 fn measured_in(name: &str, experiments: &[&str]) -> (Directory, Vec<String>) {
+    run_in(name, experiments, measured)
+}
+
+/// The same, with runs that end so.
+fn run_in(name: &str, experiments: &[&str], run: impl Fn(&str) -> Outcome) -> (Directory, Vec<String>) {
     let out = Directory::new(name);
     let evaluation = evaluation(&out.0, &Overrides::default(), "1");
     let names: Vec<String> = experiments.iter().map(|&name| name.to_owned()).collect();
     let selected = evaluation.select(&names).unwrap();
-    let ending = evaluation.run(&selected, &Fake::new(measured), &Interrupt::new(), true).unwrap();
+    let ending = evaluation.run(&selected, &Fake::new(run), &Interrupt::new(), true).unwrap();
     (out, ending.lines)
 }
 
@@ -62,6 +67,24 @@ fn plots_and_rulings_from_tables_are_those_of_the_run() {
     assert_eq!(drawn.keys().collect::<Vec<_>>(), again.keys().collect::<Vec<_>>());
     drawn.iter().for_each(|(name, svg)| assert!(again[name] == *svg, "{name}"));
     assert!(files(&copy.0, "new").is_empty(), "nothing is left beside");
+}
+
+#[test]
+fn runs_that_failed_are_missing_in_what_is_drawn_anew_as_they_were_at_first() {
+    // One series at its first place, and an experiment as a whole.
+    let (out, lines) = run_in("failed", &["silo-4", "silo-10"], |line| {
+        let is_first_of_baseline = line.contains("--system key-value ") && line.contains("--workers 1 ");
+        let fails = is_first_of_baseline || line.contains("tpcc");
+        if fails { Outcome::Failed("no such luck".to_owned()) } else { measured(line) }
+    });
+    assert_eq!(out.read("silo-10.csv").lines().count(), 1, "its runs have failed");
+    let copy = tables_of(&out, "failed-again", |_, text| text);
+    let redrawn = redraw_results(&copy.0).unwrap();
+    assert!(!redrawn.lines.is_empty());
+    redrawn.lines.iter().for_each(|line| assert!(lines.contains(line), "{line}: {lines:#?}"));
+    let again = files(&copy.0, "svg");
+    assert!(again.len() >= 2, "{:?}", again.keys());
+    again.iter().for_each(|(name, svg)| assert!(out.read(name).as_bytes() == svg, "{name}"));
 }
 
 #[test]
@@ -113,11 +136,9 @@ fn damaged_tables_are_refused_before_anything_is_drawn() {
         let told = refusal(&out, change);
         assert!(told.contains(expected), "{expected}: {told}");
     };
-    let header = |text: &str| text.lines().next().unwrap().to_owned();
     says("cut short", &|text| text[..text.len() - 1].to_owned());
     says("cut short", &|text| text[..text.len() - 60].to_owned());
     says("cut short", &|_| String::new());
-    says("there are no runs in it", &|text| format!("{}\n", header(text)));
     says("found record with", &|text| format!("{text}silo-4,MemSilo\n"));
     says("unknown field `colour`", &|text| text.replacen("committed", "colour", 1));
     says("missing field `workers`", &|text| without(&["workers"], text));

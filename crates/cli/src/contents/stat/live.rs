@@ -116,7 +116,11 @@ impl Look {
             float(&self.0["open_seconds"])
         );
         let head = ["", "since it was opened", "in a second"].map(str::to_owned);
-        text += &aligned(std::iter::once(head).chain(COUNTERS.map(|counter| self.line(before, counter))));
+        let counters = COUNTERS.iter().flat_map(|&(name, place, is_bytes)| {
+            let reasons = self.reasons(place).map(|(name, place)| self.line(before, &name, &place, false));
+            std::iter::once(self.line(before, name, place, is_bytes)).chain(reasons.collect::<Vec<_>>())
+        });
+        text += &aligned(std::iter::once(head).chain(counters));
         text.push('\n');
         text += &aligned(self.table_lines());
         text += &self.memory_text();
@@ -124,7 +128,14 @@ impl Look {
         text
     }
 
-    fn line(&self, before: &Look, (name, place, is_bytes): (&str, &str, bool)) -> [String; 3] {
+    /// Returns in words, and by their places, the reasons for which something at this place has happened at all.
+    fn reasons(&self, place: &str) -> impl Iterator<Item = (String, String)> {
+        let by_reason = self.statistics().pointer(place).and_then(Value::as_object).into_iter().flatten();
+        let happened = by_reason.filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0));
+        happened.map(move |(name, _)| (format!("  {name}"), format!("{place}/{name}")))
+    }
+
+    fn line(&self, before: &Look, name: &str, place: &str, is_bytes: bool) -> [String; 3] {
         let shown = |number: u64| if is_bytes { bytes_text(number) } else { number.to_string() };
         let rate = self.rate(before, place).map_or("-".to_owned(), |rate| shown(rate.round() as u64));
         [name.to_owned(), shown(self.number(place)), rate]
@@ -132,16 +143,18 @@ impl Look {
 
     fn table_lines(&self) -> impl Iterator<Item = [String; 3]> {
         let tables = self.statistics()["tables"].as_array().into_iter().flatten();
-        let line = |table: &Value| {
-            let name = table["name"].as_str().unwrap_or_default();
-            let number = |name| table[name].as_u64().unwrap_or(0);
-            [
-                format!("table {} ({})", name.escape_debug(), table["number"]),
-                number("records").to_string(),
-                bytes_text(number("memory_bytes")),
-            ]
+        let line = |name: String, of: &Value| {
+            let number = |name| of[name].as_u64().unwrap_or(0);
+            [name, number("records").to_string(), bytes_text(number("memory_bytes"))]
         };
-        std::iter::once(["in memory", "rows", "bytes"].map(str::to_owned)).chain(tables.map(line))
+        let lines_of = move |table: &Value| {
+            let name = |of: &Value| of["name"].as_str().unwrap_or_default().escape_debug().to_string();
+            let mut lines = vec![line(format!("table {} ({})", name(table), table["number"]), table)];
+            let indexes = table["indexes"].as_array().into_iter().flatten();
+            lines.extend(indexes.map(|index| line(format!("  index {}", name(index)), index)));
+            lines
+        };
+        std::iter::once(["in memory", "rows", "bytes"].map(str::to_owned)).chain(tables.flat_map(lines_of))
     }
 
     fn memory_text(&self) -> String {
@@ -169,5 +182,39 @@ impl Look {
             text += &format!("something is wrong: {}\n", durability["degraded"]);
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(seconds: u32, conflicts: u32) -> Look {
+        Look(json!({
+            "format": 1, "process": 7, "opened": 1.0, "time": 1.0, "open_seconds": seconds,
+            "statistics": {
+                "commits": 10 * seconds,
+                "aborts": { "a row was changed": conflicts, "memory is full": 0 },
+                "tables": [{
+                    "name": "account", "number": 17, "records": 3, "memory_bytes": 300,
+                    "indexes": [{ "name": "by_owner", "records": 2, "memory_bytes": 200 }],
+                }],
+            },
+        }))
+    }
+
+    #[test]
+    fn aborts_are_shown_by_their_reasons_and_indexes_below_their_tables() {
+        let text = look(4, 9).text(&look(2, 3));
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        for line in [
+            &["aborts", "9", "3"][..],
+            &["a", "row", "was", "changed", "9", "3"],
+            &["table", "account", "(17)", "3", "300", "B"],
+            &["index", "by_owner", "2", "200", "B"],
+        ] {
+            assert!(lines.iter().any(|shown| shown == line), "{line:?}: {text}");
+        }
+        assert!(!text.contains("memory is full"), "{text}");
     }
 }
