@@ -31,6 +31,10 @@ pub(crate) fn publishable() -> Vec<Step> {
     // What is packed is not built: cargo keeps the sources that it unpacks for that, and would build those of
     // an earlier run.
     vec![
+        Step::cargo(
+            "lints of the library without features",
+            "clippy --profile quick -p ensilo -- -D warnings",
+        ),
         Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo(
             "with all features",

@@ -36,7 +36,8 @@ impl ChangeBatch {
     }
 
     /// Returns the changes: at least one, but where the batch says no more than that an epoch [has ended](Self::ends_epoch) within which the
-    /// position before it lies, because the rest of that is of tables that were dropped.
+    /// position before it lies, because the rest of that is of tables that were dropped, or
+    /// of the system's.
     #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes

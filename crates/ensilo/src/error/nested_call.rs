@@ -20,8 +20,8 @@ pub enum NestedCall {
     InOpenSession,
     /// A migration, in a closure of a step of one. Remedy: do it in that closure.
     MigrationInStep,
-    /// What waits for the disk, in a waker or hook that the database calls on the thread which writes to the disk. Remedy: pass it
-    /// on to another thread, or ask for [`Durability::Visible`](crate::Durability::Visible).
+    /// What waits for the disk, in a waker or hook that the log calls, as a rule on the thread which writes to the disk. Remedy: pass it
+    /// on to another thread; or, of a request, ask for [`Durability::Visible`](crate::Durability::Visible).
     WaitInWaker,
     /// A wait until everything is loaded, on a thread that loads. Remedy: wait on another thread.
     WaitInLoad,
@@ -50,8 +50,8 @@ impl fmt::Display for NestedCall {
                 "`migrate` was called in a closure of a step of a migration, which it would wait for: do in the closure what is to be done"
             }
             NestedCall::WaitInWaker => {
-                "a call that waits for the disk was made in a waker or a hook on the thread that writes to the disk: make it on another thread, or \
-                 ask for `Durability::Visible`"
+                "a call that waits for the disk was made in a waker or a hook that the log calls: make it on another thread, or ask for \
+                 `Durability::Visible` where it can be asked for"
             }
             NestedCall::WaitInLoad => {
                 "`wait_until_loaded` was called on a thread that loads, such as in the hook for its progress: wait on another thread"
