@@ -268,6 +268,9 @@ fn load_all(database: &Database, plan: &Plan, how: FileLoad, view: &mut View) ->
 
 /// Refuses a database that the plan is not for, before anything is made.
 fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
+    if database.is_being_set_up().map_err(|error| error.to_string())? {
+        return Err(BEING_SET_UP.to_owned());
+    }
     let existing = database.list_tables().map_err(|error| error.to_string())?;
     if let Some(task) = plan.tasks.iter().find(|task| task.schema.is_some() && existing.contains(&task.table))
     {
@@ -283,13 +286,10 @@ fn refuse(database: &Database, plan: &Plan) -> Result<(), String> {
     refuse_sequences(database, &plan.sequences)
 }
 
-/// Refuses a database that its program has not set up to the end, and one to which other steps of migrations were applied than to that of the dump: the
-/// tables would be of another version. A single file is of none.
+/// Refuses a database to which other steps of migrations were applied than to that of the dump: the tables would be of another version. A single file is
+/// of none.
 fn refuse_migrations(database: &Database, plan: &Plan, has_tables: bool) -> Result<(), String> {
     let existing = database.applied_migrations().map_err(|error| error.to_string())?;
-    if database.is_being_set_up().map_err(|error| error.to_string())? {
-        return Err(BEING_SET_UP.to_owned());
-    }
     let names = |steps: &[AppliedMigration]| steps.iter().map(|step| step.name.clone()).collect::<Vec<_>>();
     let (is_dump, dumped) = (plan.tasks.iter().all(|task| task.rows.is_some()), &plan.migrations);
     if !is_dump || names(&existing) == names(dumped) {
