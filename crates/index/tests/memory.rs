@@ -126,6 +126,26 @@ fn long_keys_that_are_removed_leave_no_bytes_of_theirs() {
     assert!(bytes <= 1024, "{bytes} bytes");
 }
 
+/// So many keys for each of 480 slices of a long one, from the last slice on, that differ there from it and are shorter.
+fn leaving_short(long: &[u8], count: u64) -> Vec<Vec<u8>> {
+    let leaving =
+        |slice: usize, number: u64| [&long[..8 * slice], &number.to_be_bytes(), &[b's'; 184]].concat();
+    (1..=480).rev().flat_map(|slice| (0..count).map(move |number| leaving(slice, number))).collect()
+}
+
+#[test]
+fn keys_that_are_removed_leave_no_more_than_the_guide_says_for_each_slice_of_one_that_stays() {
+    let (pair, _) = leaving_long();
+    for (count, each_max) in [(1, 1024), (16, 2048), (100, 2048)] {
+        let mut leaving = leaving_short(&pair[0], count);
+        for _ in 0..2 {
+            let bytes = bytes_after(&pair, &leaving);
+            assert!(bytes <= 20_000 + 480 * each_max, "{bytes} bytes after {count} for each slice");
+            leaving.reverse();
+        }
+    }
+}
+
 #[test]
 fn prefixes_of_many_lengths_take_a_constant_for_each_key_beside_its_bytes() {
     let mut numbers = common::Numbers(3);
