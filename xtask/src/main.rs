@@ -123,7 +123,8 @@ fn ci() -> Vec<Step> {
     let mut steps = vec![
         Step::cargo("format", "fmt --all --check"),
         Step::cargo("lints", "clippy --workspace --all-targets --profile quick -- -D warnings"),
-        Step::cargo("documentation", "doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("documentation", "doc --workspace --no-deps --profile quick")
+            .env("RUSTDOCFLAGS", "-D warnings"),
         Step::cargo("tests", "test --workspace --profile quick"),
     ];
     steps.extend(publishable());
@@ -224,7 +225,8 @@ fn crash(cycles: u64, seed: u64, engines: &[String]) -> Vec<Step> {
             [] => format!("::{module}"),
             engines => engines.iter().map(of_engine).collect::<Vec<_>>().join(" "),
         };
-        let program = "test --profile quick -p ensilo-crash --test crash -- --nocapture";
+        // Optimized, unlike in the profile of tests: it runs for hours.
+        let program = "test --release -p ensilo-crash --test crash -- --nocapture";
         Step::cargo(name, &format!("{program} {paths}"))
             .env("ENSILO_CRASH_LONG", "1")
             .env("ENSILO_CRASH_SEED", &seed.to_string())

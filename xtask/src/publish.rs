@@ -37,10 +37,9 @@ pub(crate) fn publishable() -> Vec<Step> {
         ),
         Step::cargo("without lz4", "test --profile quick -p ensilo --test compression"),
         Step::cargo(
-            "with all features",
-            "test --profile quick -p ensilo --all-features --test metrics --test tracing --test serialized",
+            "with Parquet",
+            "test --profile quick --workspace --features ensilo-cli/parquet --test contents",
         ),
-        Step::cargo("with Parquet", "test --profile quick -p ensilo-cli --features parquet --test contents"),
         Step::cargo(
             "packages",
             &format!("package --no-verify --offline --allow-dirty {}", packages.join(" ")),

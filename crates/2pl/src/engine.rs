@@ -1,5 +1,6 @@
 //! The engine: Silo's, with a table of locks.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,14 +54,14 @@ unsafe impl<L: Locking> Engine for TwoPhaseLocking<L> {
         L::reached(failpoint);
     }
 
-    fn start(options: EngineOptions) -> Arc<Self> {
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>> {
         const { assert!(!L::VALIDATES, "what is locked is not validated") };
-        Arc::new(TwoPhaseLocking {
-            silo: Silo::start(options),
+        Ok(Arc::new(TwoPhaseLocking {
+            silo: Silo::start(options)?,
             locks: Arc::new(LockTable::new()),
             started: Instant::now(),
             sessions: AtomicU32::new(0),
-        })
+        }))
     }
 
     fn epochs(&self) -> &Arc<Epochs> {

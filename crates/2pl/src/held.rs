@@ -128,7 +128,8 @@ impl LockSet {
         range.is_empty() || self.ranges.iter().any(|held| held.covers(range))
     }
 
-    /// Locks the keys within bounds. `at` is the range that this one is merged with, and says afterwards where it is.
+    /// Locks the keys within bounds. `at` is the range that this one is merged with, and says afterwards where it is. Without one, a range that
+    /// this one adjoins grows: scans that go on behind each other, as at each row that lacks long values, lock one range.
     ///
     /// # Errors
     /// [`Abort`] for why it cannot be had.
@@ -143,9 +144,14 @@ impl LockSet {
         if range.is_empty() {
             return Ok(());
         }
-        let merged_with = at.or_else(|| self.full_table_range(table));
-        if let Some(at) = merged_with {
-            range.extend_over(&self.ranges[at]);
+        let merged_with = at.or_else(|| self.adjoining_range(&range));
+        let merged_with = merged_with.or_else(|| self.full_table_range(table));
+        if let Some(held) = merged_with.map(|number| &self.ranges[number]) {
+            if held.covers(&range) {
+                *at = merged_with;
+                return Ok(());
+            }
+            range.extend_over(held);
         }
         // Noted before it is locked: an attempt may have locked it in some stripes.
         let number = merged_with.unwrap_or_else(|| {
@@ -171,6 +177,11 @@ impl LockSet {
     #[cold]
     fn refuse(&mut self, abort: Abort) -> Abort {
         self.refused.get_or_insert(abort).clone()
+    }
+
+    /// Returns a range that can grow over this one without a key beside.
+    fn adjoining_range(&self, range: &LockRange) -> Option<usize> {
+        self.ranges.iter().position(|held| held.adjoins(range))
     }
 
     /// Returns a range of a table of which so many are locked that the next ones are merged.

@@ -33,8 +33,9 @@
 //! - The transactions that wait for each other rise in age along each chain, so that no chain is a circle. That includes those that
 //!   hold a lock as shared and ask for it as exclusive, and holds because of what follows a grant: everybody who waits in that part
 //!   of the lock table looks again, and aborts if it is younger than a new holder.
-//! - A request that conflicts with an older one which waits aborts too. So the oldest transaction waits for those alone that hold locks
-//!   already, and gets through, unless one of them holds its lock for longer than a wait.
+//! - A request that conflicts with an older one which waits aborts too, but where a range grows: who waits for a key in what it covers
+//!   already waits for its holder anyway. So the oldest transaction waits for those alone that hold locks already, and gets through,
+//!   unless one of them holds its lock for longer than a wait.
 //! - A transaction takes Silo's locks of records in its commit alone, when it has all of its locks here, and asks for none here after that.
 //! - Nobody waits for a prepared transaction: the request aborts at once, as in Silo's engine, and the layers above see to the order.
 //! - A thread may have several transactions open, and a client may think while one is open. So each wait has an end
@@ -42,9 +43,9 @@
 //!
 //! # Limits
 //! Locks are of keys, one by one: nothing becomes a lock of the whole table, however many they are. Ranges are merged instead of being
-//! noted one by one when a transaction has read very many in one table. What locks take in the table of locks counts against the memory limit
-//! roughly, once a transaction has some thousand of them: one that reads very many rows by their keys may find no memory where one of Silo's
-//! engine goes on.
+//! noted one by one where they adjoin, and also with what lies between them when a transaction has read very many in one table. What
+//! locks take in the table of locks counts against the memory limit roughly, once a transaction has some thousand of them: one that reads
+//! very many rows by their keys may find no memory where one of Silo's engine goes on.
 
 mod engine;
 mod held;

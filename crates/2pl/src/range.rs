@@ -54,6 +54,12 @@ impl LockRange {
         self.low <= other.low && other.high <= self.high
     }
 
+    /// Returns whether both are of one store, without a gap between them.
+    pub(crate) fn adjoins(&self, other: &LockRange) -> bool {
+        // The end of a store is the start of the next one.
+        self.table() == other.table() && self.low <= other.high && other.low <= self.high
+    }
+
     /// Makes this the smallest range that covers both.
     pub(crate) fn extend_over(&mut self, other: &LockRange) {
         if other.low < self.low {
@@ -142,6 +148,23 @@ mod tests {
         assert_eq!(beside(&range(Included(b"a"), Excluded(b"c"))), [range(Included(b"c"), Included(b"f"))]);
         assert!(beside(&all).is_empty());
         assert_eq!(all.parts_beside(None).collect::<Vec<_>>(), std::slice::from_ref(&all));
+    }
+
+    #[test]
+    fn ranges_adjoin_where_there_is_no_gap_between_them() {
+        let middle = range(Included(b"b"), Included(b"d"));
+        let of_next_store = LockRange::new(TableId(TABLE.0 + 1), (Unbounded, Unbounded));
+        for (other, adjoins) in [
+            (range(Excluded(b"d"), Included(b"f")), true),
+            (range(Included(b"d"), Unbounded), true),
+            (range(Included(b"c"), Included(b"c")), true),
+            (range(Excluded(b"a"), Excluded(b"b")), true),
+            (range(Included(b"e"), Unbounded), false),
+            (range(Unbounded, Included(b"a")), false),
+        ] {
+            assert_eq!((middle.adjoins(&other), other.adjoins(&middle)), (adjoins, adjoins), "{other:?}");
+        }
+        assert!(!range(Unbounded, Unbounded).adjoins(&of_next_store));
     }
 
     #[test]

@@ -130,6 +130,10 @@ impl<L: Locking> Read for LockingTransaction<'_, L> {
         })
     }
 
+    fn check_reads(&mut self) -> Result<(), Abort> {
+        self.locks.0.check()
+    }
+
     fn largest_epoch_seen(&self) -> Epoch {
         self.inner.largest_epoch_seen()
     }

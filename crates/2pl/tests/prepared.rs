@@ -13,7 +13,7 @@ use ensilo_txn::Store;
 type Waiting = TwoPhaseLocking<WaitDie>;
 
 fn start<E: Engine>() -> (Arc<E>, Arc<E::Store>) {
-    let engine = E::start(EngineOptions::default());
+    let engine = E::start(EngineOptions::default()).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
@@ -28,6 +28,15 @@ fn set(session: &mut impl Session<Store = Store>, store: &Store, key: &[u8]) -> 
     let mut tx = session.begin();
     let found = tx.find_to_write(store, key)?.unwrap();
     tx.patch(found, &[(0, 8)])?;
+    tx.commit().map(|_| ())
+}
+
+fn set_or_insert(session: &mut impl Session<Store = Store>, store: &Store, key: &[u8]) -> Result<(), Abort> {
+    let mut tx = session.begin();
+    match tx.find_to_write(store, key)? {
+        Some(found) => tx.patch(found, &[(0, 8)])?,
+        None => _ = tx.insert(store, key, &[7], 8)?,
+    }
     tx.commit().map(|_| ())
 }
 
@@ -166,4 +175,45 @@ fn very_many_ranges_are_merged_and_all_of_them_locked() {
     insert(&mut other, &store, &key(1001)).unwrap();
     tx.commit().unwrap();
     insert(&mut other, &store, &key(2)).unwrap();
+}
+
+/// Scans go on one by one behind the first key that the one before has met, as they do where each key needs more look-ups.
+#[test]
+fn scans_that_go_on_behind_each_other_lock_what_they_have_come_to_and_nothing_else() {
+    let (engine, store) = start::<TwoPhaseLocking<NoWait>>();
+    let (mut scanning, mut other) = (engine.session(), engine.session());
+    let key = |number: u16| number.to_be_bytes();
+    (1000..1200).step_by(2).for_each(|number| insert(&mut other, &store, &key(number)).unwrap());
+    insert(&mut other, &store, &key(1)).unwrap();
+    insert(&mut other, &store, &key(3001)).unwrap();
+    let held = Some(AbortReason::LockHeld);
+    for (direction, far) in [(Direction::Forward, 3001), (Direction::Reverse, 1)] {
+        let mut tx = scanning.begin();
+        for round in 0..100 {
+            let (low, high) = match direction {
+                Direction::Forward => (key(998 + 2 * round), key(1200)),
+                Direction::Reverse => (key(998), key(1200 - 2 * round)),
+            };
+            let bounds = (Bound::Excluded(&low[..]), Bound::Excluded(&high[..]));
+            tx.scan_to_read(&store, bounds, direction, |_, _| (), |()| ControlFlow::Break(())).unwrap();
+        }
+        let of_one = key(far);
+        let of_one = (Bound::Included(&of_one[..]), Bound::Included(&of_one[..]));
+        tx.scan_to_read(&store, of_one, direction, |_, _| (), |()| ControlFlow::Continue(())).unwrap();
+        for number in [1001, 1100, 1197, far] {
+            assert_eq!(
+                reason(set_or_insert(&mut other, &store, &key(number))),
+                held,
+                "{number} {direction:?}"
+            );
+        }
+        for number in [2, 998, 1200, 3000] {
+            assert_eq!(
+                reason(set_or_insert(&mut other, &store, &key(number))),
+                None,
+                "{number} {direction:?}"
+            );
+        }
+        drop(tx);
+    }
 }

@@ -1,22 +1,26 @@
 //! What both macros read alike.
 
-use proc_macro2::Span;
-use quote::format_ident;
 use syn::meta::ParseNestedMeta;
+use syn::parse::Parse;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, Token};
+use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, Token, token};
 
 /// Returns the named fields of a struct without parameters.
 pub(crate) fn named_fields<'a>(
     input: &'a DeriveInput,
     what: &str,
 ) -> Result<&'a Punctuated<Field, Token![,]>> {
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let message = format!(
+            "{what} owns its values and has no lifetimes: `String` instead of `&str`, `Vec<u8>` instead of `&[u8]`"
+        );
+        return Err(Error::new_spanned(lifetime, message));
+    }
     if !input.generics.params.is_empty() {
-        return Err(Error::new_spanned(
-            &input.generics,
-            format!("{what} has no lifetimes or type parameters"),
-        ));
+        let message =
+            format!("{what} has no type parameters: its fields have the types of columns, such as `u32`");
+        return Err(Error::new_spanned(&input.generics, message));
     }
     match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -58,9 +62,23 @@ pub(crate) fn set<T>(slot: &mut Option<T>, value: T, meta: &ParseNestedMeta<'_>)
     Ok(())
 }
 
-/// Returns the name of the constant that holds the index of the column of a field, spanned where it is used.
-pub(crate) fn column_constant(field: &Ident, span: Span) -> Ident {
-    format_ident!("column_{}", unraw(field), span = span)
+/// Parses what a setting is, which stands in no quotes.
+pub(crate) fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, setting: &str) -> Result<T> {
+    let value = meta.value()?;
+    match value.parse::<Option<LitStr>>()? {
+        None => value.parse(),
+        Some(literal) => {
+            Err(Error::new(literal.span(), format!("without quotes: `{setting} = {}`", literal.value())))
+        }
+    }
+}
+
+/// Refuses a value of a setting that has none.
+pub(crate) fn expect_no_value(meta: &ParseNestedMeta<'_>, setting: &str) -> Result<()> {
+    if meta.input.peek(Token![=]) || meta.input.peek(token::Paren) {
+        return Err(meta.error(format!("`{setting}` stands alone, without a value")));
+    }
+    Ok(())
 }
 
 /// Returns the name of a field without `r#`.

@@ -1,11 +1,11 @@
 //! `#[derive(Columns)]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Field, Ident, Path, Result, Type};
 
-use crate::attributes::{column_constant, crate_path, default_crate, ident, named_fields, set};
+use crate::attributes::{crate_path, default_crate, ident, named_fields, set, unquoted};
 
 /// What the struct and its attributes say.
 struct ColumnsInput {
@@ -42,11 +42,12 @@ impl ColumnsInput {
         for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("columns")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("of") {
-                    set(&mut of, meta.value()?.parse()?, &meta)
+                    set(&mut of, unquoted(&meta, "of")?, &meta)
                 } else if meta.path.is_ident("crate") {
                     set(&mut path, crate_path(&meta)?, &meta)
                 } else {
-                    Err(meta.error("expected `of = Row` or `crate = \"...\"`"))
+                    Err(meta
+                        .error("expected `of = Account`, the struct that is the row, or `crate = \"...\"`"))
                 }
             })?;
         }
@@ -55,11 +56,19 @@ impl ColumnsInput {
             if fields[..index].iter().any(|other| other.of == part.of) {
                 return Err(Error::new(
                     part.field.span(),
-                    format!("two fields are `{}` of the row", part.of),
+                    format!(
+                        "two fields are `{0}` of the row; `#[columns(field = other)]` names another one",
+                        part.of
+                    ),
                 ));
             }
         }
-        let missing = || Error::new(input.ident.span(), "of which row? add `#[columns(of = Row)]`");
+        let missing = || {
+            Error::new(
+                input.ident.span(),
+                "of which row? add `#[columns(of = Account)]`, with the name of the struct that is the row",
+            )
+        };
         Ok(Self {
             ident: input.ident.clone(),
             path: path.unwrap_or_else(default_crate),
@@ -72,8 +81,8 @@ impl ColumnsInput {
     fn constants(&self) -> TokenStream {
         let (p, of, count) = (&self.path, &self.of, self.fields.len());
         let indexes = self.fields.iter().map(|part| {
-            let constant = column_constant(&part.of, part.of.span());
-            quote_spanned!(part.of.span()=> <#of>::#constant)
+            let field = &part.of;
+            quote_spanned!(field.span()=> <<#of as #p::Row>::Fields>::#field)
         });
         let positions: Vec<usize> = (0..count).collect();
         quote! {
@@ -94,8 +103,11 @@ impl ColumnsInput {
         let rewrite = self.rewrite_fn();
         // Spanned at the type, so that another type than the row's is reported there.
         let keeps = self.fields.iter().enumerate().map(|(position, Part { field, ty, .. })| {
-            quote_spanned! {ty.span()=>
-                !<#of as #p::HasColumn<{ COLUMNS[#position] }>>::differs_from_key(key, &self.#field)
+            quote_spanned! {place_of(ty)=>
+                !<#of as #p::HasColumn<{ COLUMNS[#position] }>>::differs_from_key(
+                    key,
+                    <<#of as #p::HasColumn<{ COLUMNS[#position] }>>::Value as #p::IsType<#ty>>::borrowed(&self.#field),
+                )
             }
         });
         let are_summable = self.fields.iter().enumerate().map(|(position, Part { ty, .. })| {
@@ -127,8 +139,10 @@ impl ColumnsInput {
     fn decode_fn(&self) -> TokenStream {
         let (p, of) = (&self.path, &self.of);
         let fields = self.fields.iter().enumerate().map(|(position, Part { field, ty, .. })| {
-            let read = quote_spanned! {ty.span()=>
-                <#of as #p::HasColumn<{ COLUMNS[#position] }>>::read_column(key, row)?
+            let read = quote_spanned! {place_of(ty)=>
+                <<#of as #p::HasColumn<{ COLUMNS[#position] }>>::Value as #p::IsType<#ty>>::owned(
+                    <#of as #p::HasColumn<{ COLUMNS[#position] }>>::read_column(key, row)?,
+                )
             };
             quote!(#field: #read)
         });
@@ -229,13 +243,18 @@ impl Part {
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("columns")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("field") {
-                    set(&mut of, meta.value()?.parse()?, &meta)
+                    set(&mut of, unquoted(&meta, "field")?, &meta)
                 } else {
-                    Err(meta.error("expected `field = name`"))
+                    Err(meta.error("expected `field = balance`, the name of the row's field"))
                 }
             })?;
         }
         let field_ident = ident(field)?.clone();
         Ok(Self { of: of.unwrap_or_else(|| field_ident.clone()), field: field_ident, ty: field.ty.clone() })
     }
+}
+
+/// Returns the place of a type for errors about it. Names stay the macro's own, also where the type comes from another macro.
+fn place_of(ty: &Type) -> Span {
+    Span::call_site().located_at(ty.span())
 }

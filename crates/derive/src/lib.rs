@@ -86,7 +86,16 @@ pub fn derive_row(input: TokenStream) -> TokenStream {
 /// Fields that are part of the key are read from it, and an update that changes them is refused.
 ///
 /// A field that the row does not have is an error, as is one of another type:
-/// ```compile_fail
+/// ```compile_fail,E0599
+/// # use ensilo_derive::{Columns, Row};
+/// # #[derive(Row)]
+/// # #[row(crate = "ensilo_row")]
+/// # struct Account { #[row(key)] number: u32, balance: i64 }
+/// #[derive(Columns)]
+/// #[columns(of = Account, crate = "ensilo_row")]
+/// struct Balance { balanse: i64 }
+/// ```
+/// ```compile_fail,E0277
 /// # use ensilo_derive::{Columns, Row};
 /// # #[derive(Row)]
 /// # #[row(crate = "ensilo_row")]

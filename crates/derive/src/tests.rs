@@ -42,7 +42,15 @@ fn rows_are_structs_with_named_fields() {
                 a: T,
             }
         )),
-        "a row has no lifetimes or type parameters"
+        "a row has no type parameters: its fields have the types of columns, such as `u32`"
+    );
+    assert_eq!(
+        row(quote!(
+            struct S<'a> {
+                a: &'a str,
+            }
+        )),
+        "a row owns its values and has no lifetimes: `String` instead of `&str`, `Vec<u8>` instead of `&[u8]`"
     );
     assert_eq!(
         row(quote!(
@@ -194,9 +202,9 @@ fn parts_say_of_which_row() {
                 a: u8,
             }
         )),
-        "of which row? add `#[columns(of = Row)]`"
+        "of which row? add `#[columns(of = Account)]`, with the name of the struct that is the row"
     );
-    let expected = "expected `of = Row` or `crate = \"...\"`";
+    let expected = "expected `of = Account`, the struct that is the row, or `crate = \"...\"`";
     assert_eq!(
         columns(quote!(
             #[columns(from = S)]
@@ -214,7 +222,10 @@ fn parts_say_of_which_row() {
             b: u8,
         }
     );
-    assert_eq!(columns(twice), "two fields are `a` of the row");
+    assert_eq!(
+        columns(twice),
+        "two fields are `a` of the row; `#[columns(field = other)]` names another one"
+    );
     let unknown = quote!(
         #[columns(of = S)]
         struct P {
@@ -222,7 +233,7 @@ fn parts_say_of_which_row() {
             b: u8,
         }
     );
-    assert_eq!(columns(unknown), "expected `field = name`");
+    assert_eq!(columns(unknown), "expected `field = balance`, the name of the row's field");
     assert_eq!(
         columns(quote!(
             #[columns(of = m::S)]
@@ -365,4 +376,45 @@ fn the_place_of_nulls_is_said_where_it_is_another() {
         ));
         assert_eq!(said, expected, "{columns}");
     }
+}
+
+#[test]
+fn what_stands_elsewhere_or_in_another_form_is_shown_as_it_is_to_be() {
+    let with = |of_struct: TokenStream, of_field: TokenStream| {
+        row(quote!(
+            #of_struct
+            struct S {
+                #of_field
+                a: u8,
+            }
+        ))
+    };
+    let key = "a key stands at its fields: `#[row(key)]` before each of them";
+    assert_eq!(with(quote!(#[row(key(a))]), quote!()), key);
+    let index = "index(name = \"by_field\", columns(field))";
+    let expected = format!("an index stands at the struct: `#[row({index})]`");
+    assert_eq!(with(quote!(), quote!(#[row(index)])), expected);
+    let unique = "index(name = \"by_field\", columns(field), unique)";
+    let expected = format!("a unique index stands at the struct: `#[row({unique})]`");
+    assert_eq!(with(quote!(), quote!(#[row(unique)])), expected);
+    assert_eq!(with(quote!(#[row(index = "a")]), quote!()), format!("expected `{index}`"));
+    let in_parentheses = "expected `columns(first_field, second_field)`";
+    assert_eq!(with(quote!(#[row(index(name = "i", columns = "a"))]), quote!()), in_parentheses);
+    let quoted = "an index names fields, without quotes: `columns(a)`";
+    assert_eq!(with(quote!(#[row(index(name = "i", columns("a")))]), quote!()), quoted);
+    let of_column = "an index names fields: `a`, whose column is `b`";
+    assert_eq!(with(quote!(#[row(index(name = "i", columns(b)))]), quote!(#[row(name = "b")])), of_column);
+    assert_eq!(with(quote!(), quote!(#[row(key = true)])), "`key` stands alone, without a value");
+    let part = |of_struct: TokenStream, of_field: TokenStream| {
+        columns(quote!(
+            #of_struct
+            struct P {
+                #of_field
+                a: u8,
+            }
+        ))
+    };
+    assert_eq!(part(quote!(#[columns(of = "m::S")]), quote!()), "without quotes: `of = m::S`");
+    let field = part(quote!(#[columns(of = S)]), quote!(#[columns(field = "b")]));
+    assert_eq!(field, "without quotes: `field = b`");
 }

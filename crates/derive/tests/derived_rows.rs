@@ -34,6 +34,19 @@ struct Balance {
     rate: Option<f32>,
 }
 
+/// The name of a type that comes from a macro does not change what the names of derived code mean.
+macro_rules! part_of_account {
+    ($name:ident { $($field:ident: $type:ident),* }) => {
+        #[derive(Debug, PartialEq, Columns)]
+        #[columns(of = Account, crate = "ensilo_row")]
+        struct $name {
+            $($field: $type),*
+        }
+    };
+}
+
+part_of_account!(NumberAndLimit { number: u32, limit: i32 });
+
 #[derive(Debug, PartialEq, Columns)]
 #[columns(of = Account, crate = "ensilo_row")]
 struct Notes {
@@ -81,6 +94,8 @@ fn patches_change_only_their_columns() {
     let key = account.key();
     let mut part = Balance::decode(&key, &row).unwrap();
     assert_eq!(part, Balance { number: 7, balance: Decimal::from_scaled(-1250), flags: 3, rate: Some(1.5) });
+    let decoded = NumberAndLimit::decode(&key, &row).unwrap();
+    assert_eq!(decoded, NumberAndLimit { number: account.number, limit: account.limit });
     part.balance = Decimal::from_scaled(100);
     part.rate = None;
     assert!(part.keeps_key(&key));

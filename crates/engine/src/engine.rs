@@ -1,6 +1,7 @@
 //! An engine: stores, sessions, and what runs beside transactions.
 
 use std::fmt;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,7 +73,10 @@ pub unsafe trait Engine: fmt::Debug + Sized + Send + Sync + 'static {
     }
 
     /// Starts an engine without stores.
-    fn start(options: EngineOptions) -> Arc<Self>;
+    ///
+    /// # Errors
+    /// When the system gives no thread for it.
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>>;
 
     /// Returns the engine's epochs.
     fn epochs(&self) -> &Arc<Epochs>;

@@ -77,7 +77,7 @@
 //!   given. What has changed may be left out, or handed out in any committed version that it had: the log has the
 //!   later ones.
 //! - **Replay.** [`Engine::replayer`] takes checkpoint and log in any order and from many threads at once, by the rules
-//!   of [`Replay`](ensilo_log::Replay). It makes the stores whose ids it meets; the stores of indexes are not among
+//!   of [`Replay`](ensilo_log::Replay), which says as well how far all has come. It makes the stores whose ids it meets; the stores of indexes are not among
 //!   them, and come afterwards by [`Engine::new_store`] and [`Engine::derive`]. It takes patches, also in an engine that
 //!   never logs any: files do not say which engine has written them. No transaction has begun by then. Where the log
 //!   alone is replayed, the records of the checkpoint come later, one by one and beside transactions, by

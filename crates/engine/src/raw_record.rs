@@ -20,14 +20,13 @@ use std::ptr::NonNull;
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, Heap, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU64, Ordering};
-use ensilo_sync::prefetch;
+use ensilo_sync::{LINE_BYTES, prefetch};
 
 use crate::rounded_words::RoundedWords;
 use crate::row::{ROW_LEN_MAX, RawRow};
 use crate::store::TableId;
 
 const WORD_BYTES: usize = size_of::<AtomicU64>();
-const LINE_BYTES: usize = 64;
 /// A longer row is left to the processor, which sees by then that it is read in order.
 const PREFETCHED_BYTES_MAX: usize = 1024;
 
@@ -352,6 +351,13 @@ impl<H> RawRecord<H> {
         let end = Self::HEAD_BYTES + len_of(self.meta()).min(PREFETCHED_BYTES_MAX);
         let record = self.0.as_ptr().cast::<u8>().cast_const();
         (LINE_BYTES..end).step_by(LINE_BYTES).for_each(|offset| prefetch(record.wrapping_add(offset)));
+    }
+
+    /// Starts to load a word of the row, if it has one at `index`.
+    #[inline]
+    pub fn prefetch_word(self, index: usize) {
+        let record = self.0.as_ptr().cast::<u8>().cast_const();
+        prefetch(record.wrapping_add(Self::HEAD_BYTES).wrapping_add(index.wrapping_mul(8)));
     }
 
     /// Starts to load the header.

@@ -146,6 +146,15 @@ pub trait Read {
         self.scan(store, bounds, direction, decode, |_, value| each(value))
     }
 
+    /// Checks whether what was read so far belongs together, where reads need not: those of an engine that validates at the commit. By default they
+    /// always do.
+    ///
+    /// # Errors
+    /// [`Abort`] when the transaction cannot commit any more.
+    fn check_reads(&mut self) -> Result<(), Abort> {
+        Ok(())
+    }
+
     /// Returns the last epoch that what was read so far is of, deletions included: once it is durable, no crash takes back what was read.
     /// An engine that does not log returns any.
     fn largest_epoch_seen(&self) -> Epoch;

@@ -147,7 +147,7 @@ impl Queue {
     /// Takes the job that is due for the longest time among the most urgent ones.
     fn take_due(&self, tx: &mut Transaction<'_>, now: Timestamp) -> Result<Option<Job>> {
         for urgency in (0..URGENCIES).rev() {
-            let due = self.by_urgency.range((urgency, EARLIEST)..=(urgency, now));
+            let due = self.by_urgency.range((urgency, Timestamp::MIN)..=(urgency, now));
             if let Some((_, job)) = due.take_first(tx)? {
                 return Ok(Some(job));
             }
@@ -168,7 +168,7 @@ impl Queue {
             return Ok(Attempt::GivenUp);
         }
         // An error would undo the take, and the job would be found again at once. So it is put back for later.
-        let due = after(Timestamp::now(), RETRY_AFTER * failures);
+        let due = Timestamp::now() + RETRY_AFTER * failures;
         self.jobs.insert(tx, &Job { due, failures, ..job })?;
         Ok(Attempt::PutBack)
     }
@@ -178,7 +178,7 @@ impl Queue {
         let next_due = self.db.read(|tx| {
             let mut next_due = None;
             for urgency in 0..URGENCIES {
-                let later = self.by_urgency.range((urgency, after(now, TICK))..=(urgency, LATEST));
+                let later = self.by_urgency.range((urgency, now + TICK)..=(urgency, Timestamp::MAX));
                 let first = later.columns::<Due>().first(tx)?;
                 next_due = next_due.into_iter().chain(first.map(|(_, first)| first.due)).min();
             }
@@ -186,7 +186,7 @@ impl Queue {
         })?;
         match next_due {
             None => arrivals.wait(),
-            Some(due) => arrivals.wait_timeout(from_until(Timestamp::now(), due)).map(drop),
+            Some(due) => arrivals.wait_timeout(due.saturating_duration_since(Timestamp::now())).map(drop),
         }
     }
 }
@@ -200,17 +200,5 @@ fn work(job: &Job) -> std::result::Result<u64, &'static str> {
     }
 }
 
-const EARLIEST: Timestamp = Timestamp::from_micros(i64::MIN);
-const LATEST: Timestamp = Timestamp::from_micros(i64::MAX);
-
 /// The shortest time between two timestamps.
 const TICK: Duration = Duration::from_micros(1);
-
-fn after(time: Timestamp, duration: Duration) -> Timestamp {
-    Timestamp::from_micros(time.micros() + duration.as_micros() as i64)
-}
-
-/// Zero if `end` has passed.
-fn from_until(begin: Timestamp, end: Timestamp) -> Duration {
-    Duration::from_micros((end.micros() - begin.micros()).max(0) as u64)
-}

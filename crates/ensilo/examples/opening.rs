@@ -60,6 +60,7 @@ fn main() -> Result<()> {
         println!("{USAGE}");
         return Ok(());
     };
+    std::fs::create_dir_all(&measure.directory).map_err(ensilo::Error::user)?;
     let is_asked = |name: &str| measure.engine.as_deref().is_none_or(|asked| asked == name);
     if is_asked("silo") {
         run::<Silo>("silo", &measure)?;

@@ -2,9 +2,10 @@
 //! session and of a row.
 //!
 //! ```text
-//! cargo run --release -p ensilo --example small -- /var/tmp
+//! cargo run --release -p ensilo --example small -- /var/tmp 1000000
 //! ```
-//! The directory is one on the disk that is to be measured; by default it is that for temporary files. Times are medians of 20; the first
+//! The directory is one on the disk that is to be measured; by default it is that for temporary files. The number is how many rows a table has
+//! of which the memory is shown, a million by default, and a multiple of a thousand. Times are medians of 20; the first
 //! opening of the process stands beside them.
 
 use std::fs;
@@ -18,7 +19,8 @@ use ensilo::{Database, Durability, Result, Row, Session, Table};
 
 const OPENINGS: usize = 20;
 const THREADS: usize = 100;
-const ROWS: u64 = 1_000_000;
+/// So many rows are inserted by one transaction.
+const BATCH: u64 = 1000;
 
 /// A row of which the columns take `16 + text.len()` bytes.
 #[derive(Row)]
@@ -42,7 +44,16 @@ struct Indexed {
 
 fn main() -> Result<()> {
     let place = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let batches = match std::env::args().nth(2).map(|rows| rows.parse::<u64>()) {
+        None => 1000,
+        Some(Ok(rows)) if rows > 0 && rows.is_multiple_of(BATCH) => rows / BATCH,
+        Some(_) => {
+            println!("small [DIRECTORY] [ROWS, a multiple of {BATCH}]");
+            return Ok(());
+        }
+    };
     let directory = place.join(format!("ensilo-small-{}", std::process::id()));
+    fs::create_dir_all(&directory).map_err(ensilo::Error::user)?;
     measure_times("in memory", |_| Database::in_memory())?;
     measure_times("in a new directory", |number| Database::open(directory.join(number.to_string())))?;
     measure_times("in an old directory", |number| Database::open(directory.join(number.to_string())))?;
@@ -51,7 +62,7 @@ fn main() -> Result<()> {
     measure_threads()?;
     measure_sessions()?;
     for text_bytes in [16, 100, 1000] {
-        measure_rows(text_bytes)?;
+        measure_rows(text_bytes, batches)?;
     }
     Ok(())
 }
@@ -174,15 +185,15 @@ impl Memory {
 }
 
 /// Prints what each of many rows costs, with keys that rise and with keys in no order.
-fn measure_rows(text_bytes: usize) -> Result<()> {
+fn measure_rows(text_bytes: usize, batches: u64) -> Result<()> {
     let text = "x".repeat(text_bytes);
     let columns_bytes = 16 + text_bytes;
     for (order, mixer) in [("rising keys", 1), ("keys in no order", 0x9e37_79b9_7f4a_7c15_u64)] {
         let db = Database::options().durability(Durability::Visible).in_memory()?;
         let plain: Table<Plain> = db.create_table()?;
         let indexed: Table<Indexed> = db.create_table()?;
-        for first in (0..ROWS).step_by(1000) {
-            let ids = || (first..first + 1000).map(|number| number.wrapping_mul(mixer));
+        for batch in 0..batches {
+            let ids = || (batch * BATCH..(batch + 1) * BATCH).map(|number| number.wrapping_mul(mixer));
             db.transact(|tx| {
                 ids().try_for_each(|id| {
                     plain.insert(tx, &Plain { id, owner: id, text: text.clone() }).map(drop)
@@ -198,7 +209,7 @@ fn measure_rows(text_bytes: usize) -> Result<()> {
         let bytes = |name| {
             statistics.table(name).map_or((0, 0), |table| {
                 let indexes: u64 = table.indexes.iter().map(|index| index.memory_bytes).sum();
-                (table.memory_bytes / ROWS, indexes / ROWS)
+                (table.memory_bytes / (batches * BATCH), indexes / (batches * BATCH))
             })
         };
         let ((row, _), (_, entry)) = (bytes("plain"), bytes("indexed"));

@@ -14,7 +14,7 @@ use crate::catalog::index_set::column_mask;
 use crate::catalog::table_core::TableCore;
 use crate::local::Local;
 use crate::maintain;
-use crate::older_rows::is_older;
+use crate::older_rows::is_replaced_whole;
 use crate::transaction::Inner;
 
 /// Returns the addition of an amount to a column, or its subtraction. `bits` are those of the amount as a row holds them, and others above.
@@ -51,7 +51,8 @@ pub(crate) fn add_to_row<Raw: Write>(
     inner.load_to_write(table)?;
     inner.load_key(table, key)?;
     let is_indexed = table.indexes.load(inner.pinned).touches(column_mask(columns));
-    if Raw::ADDS && !is_indexed && !inner.local.adds_by_reading && add_unread(inner, table, key)? {
+    let reads = is_indexed || inner.local.adds_by_reading || table.keeps_long_inline();
+    if Raw::ADDS && !reads && add_unread(inner, table, key)? {
         inner.note_change(table);
         return Ok(());
     }
@@ -89,7 +90,7 @@ fn add_by_reading<Raw: Write>(
         inner.local.make_row_of_sums();
         return maintain::change_row(inner, table, indexes, key, found);
     }
-    if is_older(inner, table, found)? {
+    if is_replaced_whole(inner, table, found)? {
         inner.local.make_row_of_sums();
         return maintain::replace_row(inner, table, indexes, key, found);
     }

@@ -124,6 +124,10 @@ impl<E: Engine> Catalog<E> {
             if table.store.id() == id {
                 return Some(NamedStore { name: Arc::clone(&table.name), keys: Some(table.keys(None)) });
             }
+            if table.long.as_ref().is_some_and(|long| long.store.id() == id) {
+                let keys = table.keys(None).of_pieces();
+                return Some(NamedStore { name: Arc::clone(&table.name), keys: Some(keys) });
+            }
             if let Some(index) = table.indexes.snapshot().iter().find(|index| index.store.id() == id) {
                 let name = format!("{}.{}", table.name, index.name).into();
                 return Some(NamedStore { name, keys: Some(table.keys(Some(index))) });
@@ -137,6 +141,9 @@ impl<E: Engine> Catalog<E> {
         let name = || DroppedName::Table(Arc::clone(&table.name));
         for index in table.indexes.snapshot() {
             self.dropped.add(index.store.id(), name());
+        }
+        if let Some(long) = &table.long {
+            self.dropped.add(long.store.id(), name());
         }
         self.dropped.add(table.store.id(), name());
     }
@@ -171,7 +178,7 @@ pub(crate) fn check_is_of_program(name: &str) -> Result<()> {
 }
 
 /// Returns whether a table of this name belongs to the system.
-fn is_of_system(name: &str) -> bool {
+pub(crate) fn is_of_system(name: &str) -> bool {
     name.starts_with(SYSTEM_PREFIX)
 }
 

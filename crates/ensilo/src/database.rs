@@ -27,6 +27,8 @@ use crate::statistics::Statistics;
 use crate::transaction::{Reader, Snapshot, Transaction};
 use crate::{Error, Result};
 
+pub(crate) use schema_check::index_key_type;
+
 /// A database. Cloning gives another handle to the same one; dropping the last handle closes it.
 ///
 /// All methods may be called from any number of threads at once.

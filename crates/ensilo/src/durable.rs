@@ -5,10 +5,12 @@
 
 mod backup;
 mod checkpoint;
+mod checkpoint_counters;
 mod checkpointer;
 mod condition;
 mod group;
 mod kept_room;
+mod log_backlog;
 mod next_recovery;
 pub(crate) mod open;
 mod options;
@@ -44,7 +46,7 @@ use crate::loading::LoadStatistics;
 use crate::mutex::lock;
 use crate::{Error, Result};
 use checkpointer::Checkpointer;
-use schedule::LogBacklog;
+use log_backlog::LogBacklog;
 
 /// The log and the checkpoints of an open database.
 pub(crate) struct Durable {
@@ -158,11 +160,13 @@ impl Durable {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
 
     use ensilo_test_disk::SimulatedDisk;
 
+    use super::schedule::LogGrowth;
     use super::*;
-    use crate::Database;
+    use crate::{ColumnType, Database, Order, Schema};
 
     #[test]
     fn a_backup_sees_that_the_last_checkpoint_waits_for_it() {
@@ -190,5 +194,45 @@ mod tests {
         assert!(matches!(durable.checkpoint(&*shared.engine), Err(Error::Closed)));
         assert!(matches!(checkpointer.with_files(|_| Ok(())), Err(Error::Closed)));
         assert_eq!(checkpointer.statistics().made, 1);
+    }
+
+    #[test]
+    fn a_backup_holds_up_no_events_and_one_behind_it_lets_a_due_checkpoint_go_first() {
+        let (happened, events) = mpsc::channel();
+        let options = Database::options().on_event(move |event| happened.send(event.clone()).unwrap());
+        let db: Database = options.open_with(Arc::new(SimulatedDisk::new()), "/db").unwrap();
+        let durable = db.shared.durable().unwrap();
+        let checkpointer = &durable.checkpointer;
+        let backup = checkpointer.with_files(|_| {
+            checkpointer.set_overdue();
+            while !checkpointer.has_waiting_checkpoint() {
+                checkpointer.call();
+                thread::yield_now();
+            }
+            durable.note_callback_panic("account", "planned".to_owned());
+            assert!(events.iter().any(|event| matches!(event, Event::CallbackPanicked { .. })));
+            Ok(checkpointer.statistics().made)
+        });
+        assert_eq!(backup.unwrap(), 0);
+        let has_been_made = || {
+            checkpointer.let_waiting_checkpoint_begin();
+            checkpointer.with_files(|_| Ok(checkpointer.statistics().made == 1))
+        };
+        assert!((0..100).any(|_| has_been_made().unwrap()));
+    }
+
+    #[test]
+    fn a_checkpoint_leaves_nothing_that_another_one_would_be_made_for() {
+        let db: Database = Database::options().open_with(Arc::new(SimulatedDisk::new()), "/db").unwrap();
+        let schema = Schema::builder("account").column("id", ColumnType::U32).key([("id", Order::Ascending)]);
+        db.create_dynamic_table(schema.build().unwrap()).unwrap();
+        let durable = db.shared.durable().unwrap();
+        durable.checkpoint(&*db.shared.engine).unwrap();
+        let LogGrowth { written, replaced, .. } =
+            durable.checkpointer.log_growth(&*db.shared.engine, &durable.log);
+        // It has waited for marks of rounds itself.
+        assert!(written.bytes > replaced.bytes);
+        assert!(replaced.transactions > 0);
+        assert_eq!(written.transactions, replaced.transactions);
     }
 }

@@ -19,6 +19,7 @@ use crate::all_or_none::insert_all;
 use crate::catalog::table_core::TableCore;
 use crate::error::{NameInTable, WrongType};
 use crate::local::Local;
+use crate::long_values::{Nothing, Wanted, Wants};
 use crate::maintain;
 use crate::row_words::{RowWords, whole};
 use crate::sequence::{ReservedKeys, insert_under_next};
@@ -94,7 +95,7 @@ impl<E: Engine> DynamicTable<E> {
     /// See [`DynamicTable`].
     pub fn get<'t>(&self, tx: &mut impl ReadTransaction<'t, E>, key: &[Value]) -> Result<Option<Vec<Value>>> {
         let key = self.encode_key(key)?;
-        self.read(tx, &key, |key, row, out| self.core.schema.decode_row(key, row, out))
+        self.read(tx, &key, Wanted::All, |key, row, out| self.core.schema.decode_row(key, row, out))
     }
 
     /// Returns the named columns of the row with this primary key, in the order of `columns`, or `None`.
@@ -108,7 +109,10 @@ impl<E: Engine> DynamicTable<E> {
         columns: &[&str],
     ) -> Result<Option<Vec<Value>>> {
         let (key, columns) = (self.encode_key(key)?, self.columns(columns)?);
-        self.read(tx, &key, |key, row, out| decode_columns(&self.core.schema, &columns, key, row, out))
+        let decode = |key: &[u8], row: &RowWords<'_>, out: &mut Vec<Value>| {
+            decode_columns(&self.core.schema, &columns, key, row, out)
+        };
+        self.read(tx, &key, Wanted::Columns(&columns), decode)
     }
 
     /// Returns whether there is a row with this primary key.
@@ -119,7 +123,7 @@ impl<E: Engine> DynamicTable<E> {
         let key = self.encode_key(key)?;
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            Ok(inner.get_in(&self.core, &key, |_| ())?.is_some())
+            Ok(inner.get_in(&self.core, &key, Nothing, |_| ())?.is_some())
         })
     }
 
@@ -375,11 +379,12 @@ impl<E: Engine> DynamicTable<E> {
         &self,
         tx: &mut impl ReadTransaction<'t, E>,
         key: &KeyBuf,
+        wanted: impl Wants,
         decode: impl Fn(&[u8], &RowWords<'_>, &mut Vec<Value>) -> Result<(), Malformed>,
     ) -> Result<Option<Vec<Value>>> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
-            let read = inner.get_in(&self.core, key, |row| {
+            let read = inner.get_in(&self.core, key, wanted, |row| {
                 let mut values = Vec::new();
                 decode(key.as_bytes(), &RowWords(row), &mut values).map(|()| values)
             });

@@ -73,6 +73,9 @@ pub enum Error {
     ///
     /// Remedy: open the database again, if the disk is sound.
     ///
+    /// Or a part of a long value of the row is lost, which only damage or a salvage can bring about. Remedy: replace or delete the row; its other columns can be
+    /// read by themselves.
+    ///
     /// From [`rewrite_older_rows`](crate::generic::Database::rewrite_older_rows) also: the bytes of a row from before a change of its table are no
     /// such row. It stays as it is. Remedy: replace or delete the row.
     RowUnreadable(Abort),
@@ -308,6 +311,9 @@ impl Error {
     }
 }
 
+/// What helps where a row cannot be read that has lost a part of a long value.
+const LOST_PIECES: &str = "where a part of a long value is lost, replace the row or delete it";
+
 /// What helps where a row that had left memory cannot be read back.
 pub(crate) const UNREADABLE_ROW: &str = "a row that had left memory cannot be read back: open the database again, whose checkpoint and log have it";
 
@@ -341,12 +347,12 @@ impl fmt::Display for Error {
             Error::TransactionTooLarge(abort) => {
                 write!(f, "{abort}: at most {TRANSACTION_LIMITS}; split it into several")
             }
-            Error::RowUnreadable(abort) => write!(f, "{abort}; {UNREADABLE_ROW}"),
+            Error::RowUnreadable(abort) => write!(f, "{abort}; {UNREADABLE_ROW}; {LOST_PIECES}"),
             Error::UnknownTable(name) => write!(f, "no table named {name}"),
             Error::TableChanged(name) => {
                 write!(f, "table {name} was changed or truncated since this handle was made; open it again")
             }
-            Error::UnknownIndex(of) => write!(f, "table {} has no index {}", of.table(), of.name()),
+            Error::UnknownIndex(of) => of.write_unknown_index(f),
             Error::UnknownColumn(of) => write!(f, "table {} has no column {}", of.table(), of.name()),
             Error::TableExists(name) => write!(f, "a table named {name} exists"),
             Error::UnknownSequence(name) => write!(f, "no sequence named {name}"),

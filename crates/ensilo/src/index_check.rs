@@ -10,6 +10,7 @@ use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::dynamic::DynamicTable;
+use crate::long_values::Nothing;
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
 use crate::table::{Bounds, ScanRange, Table};
 use crate::transaction::{Inner, ReadTransaction};
@@ -163,7 +164,7 @@ fn entries_of_rows<Raw: Read>(
     let mut rows: Vec<IndexEntry> = Vec::new();
     ALL.run_rows(
         inner,
-        table,
+        (table, Nothing),
         |key, row| {
             let mut index_key = KeyBuf::new();
             let made = table.schema.index_key(&index.schema, key, &RowWords(row), &mut index_key);

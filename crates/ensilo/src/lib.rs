@@ -216,6 +216,7 @@ mod job_request;
 pub mod live_statistics;
 mod loading;
 mod local;
+mod long_values;
 mod maintain;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -298,7 +299,7 @@ pub mod row {
     };
     #[doc(hidden)]
     pub use ensilo_row::{
-        ColumnSpec, HasColumn, IndexDescription, Layout, RowDescription, Slot, TextColumn, WordPatch,
+        ColumnSpec, HasColumn, IndexDescription, IsType, Layout, RowDescription, Slot, TextColumn, WordPatch,
         rewrite_row, window, window_len,
     };
     #[cfg(feature = "json")]
@@ -351,7 +352,9 @@ pub use silo::{
     Scan, Sequence, Session, Silo, Snapshot, Table, Transaction, WriteTransaction,
 };
 pub use slow_request::SlowRequest;
-pub use statistics::{EpochStatistics, IndexStatistics, MemoryStatistics, Statistics, TableStatistics};
+pub use statistics::{
+    EpochStatistics, IndexStatistics, LongValueStatistics, MemoryStatistics, Statistics, TableStatistics,
+};
 pub use table::ScanFlow;
 
 const _: () = assert!(ensilo_row::ROW_LEN_MAX <= ensilo_engine::ROW_LEN_MAX);

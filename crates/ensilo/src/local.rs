@@ -154,19 +154,12 @@ impl<F> Local<F> {
     /// Makes `changed_words` the words of `row` that are others than in `before`, one of them at least. Returns `false` where the rows are not as long, or
     /// so many words differ that the row is better written as a whole.
     pub(crate) fn note_changed_words(&mut self) -> bool {
-        let Local { row, before, changed_words, .. } = self;
-        let (words, words_before) = (row.words(), before.words());
-        if row.len_bytes() != before.len_bytes() || words.is_empty() {
-            return false;
-        }
-        let changed = (0..).zip(words.iter().zip(words_before)).filter(|(_, (now, before))| now != before);
-        let changed_max = (words.len() / CHANGED_SHARE).min(CHANGED_WORDS_MAX);
-        changed_words.clear();
-        changed_words.extend(changed.map(|(at, (&now, _))| (at, now)).take(changed_max + 1));
-        if changed_words.is_empty() {
-            changed_words.push((0, words[0]));
-        }
-        changed_words.len() <= changed_max
+        note_changed_words(&self.row, &self.before, &mut self.changed_words)
+    }
+
+    /// The same of the record in `entry`, which takes the place of another one.
+    pub(crate) fn note_changed_words_of_entry(&mut self, before: &RowBuf) -> bool {
+        note_changed_words(&self.entry, before, &mut self.changed_words)
     }
 
     /// Ends the use for a session or a job.
@@ -256,26 +249,47 @@ impl<F> Local<F> {
     }
 }
 
+fn note_changed_words(row: &RowBuf, before: &RowBuf, changed_words: &mut Vec<WordPatch>) -> bool {
+    let (words, words_before) = (row.words(), before.words());
+    if row.len_bytes() != before.len_bytes() || words.is_empty() {
+        return false;
+    }
+    let changed = (0..).zip(words.iter().zip(words_before)).filter(|(_, (now, before))| now != before);
+    let changed_max = (words.len() / CHANGED_SHARE).min(CHANGED_WORDS_MAX);
+    changed_words.clear();
+    changed_words.extend(changed.map(|(at, (&now, _))| (at, now)).take(changed_max + 1));
+    if changed_words.is_empty() {
+        changed_words.push((0, words[0]));
+    }
+    changed_words.len() <= changed_max
+}
+
 #[cfg(test)]
 mod tests {
     use ensilo_row::{ColumnType, Order, Schema, SchemaChange, Value};
 
     use super::LONG_ROW_BYTES;
+    use crate::long_values::INLINE_LEN_MAX;
     use crate::{Database, Error};
 
     #[test]
     fn what_long_rows_took_goes_back_when_the_transaction_has_ended() {
         let db = Database::in_memory().unwrap();
-        let schema = Schema::builder("t")
-            .column("id", ColumnType::U32)
-            .column("kind", ColumnType::U32)
-            .column("text", ColumnType::Text)
+        // Of many columns: a value that is long by itself does not lie in its row.
+        let builder = Schema::builder("t").column("id", ColumnType::U32).column("kind", ColumnType::U32);
+        let texts = 0..2 * LONG_ROW_BYTES / INLINE_LEN_MAX + 1;
+        let schema = texts
+            .clone()
+            .fold(builder, |builder, number| builder.column(format!("text{number}"), ColumnType::Text))
             .key([("id", Order::Ascending)])
             .index("by_kind", [("kind", Order::Ascending)])
             .build()
             .unwrap();
         let table = db.create_dynamic_table(schema).unwrap();
-        let row = |id: u32| [id.into(), 0u32.into(), Value::from("x".repeat(2 * LONG_ROW_BYTES))];
+        let row = |id: u32| -> Vec<Value> {
+            let texts = texts.clone().map(|_| Value::from("x".repeat(INLINE_LEN_MAX)));
+            [id.into(), 0u32.into()].into_iter().chain(texts).collect()
+        };
         for (id, commits) in [(1, true), (2, false)] {
             let outcome = db.transact(|tx| {
                 table.insert(tx, &row(id))?;
@@ -307,7 +321,9 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let too_long = [3u32.into(), 0u32.into(), Value::from("x".repeat(33 << 20)), 3u16.into()];
+        let mut too_long = row(3);
+        too_long[2] = "x".repeat(33 << 20).into();
+        too_long.push(3u16.into());
         assert!(matches!(db.transact(|tx| changed.insert(tx, &too_long)), Err(Error::RowTooLarge(_))));
         db.transact(|tx| {
             assert!(tx.inner.local.row.capacity_bytes() <= LONG_ROW_BYTES);

@@ -30,6 +30,7 @@ use crate::catalog::index_set::IndexSet;
 use crate::catalog::table_core::TableCore;
 use crate::entry_changes::EntryChange;
 use crate::local::Local;
+use crate::long_values::{before_change, before_delete, before_insert, delete_pieces, write_pieces};
 use crate::older_rows::{LONG_ROW_BYTES, in_schema, is_older};
 use crate::row_words::{RowWords, primary_key_of, whole};
 use crate::transaction::Inner;
@@ -48,6 +49,26 @@ pub(crate) fn insert_row<Raw: Write>(
     }
     inner.load_to_write(table)?;
     inner.load_key(table, key)?;
+    let mut split = before_insert(inner, table, key)?;
+    let inserted = insert_short_row(inner, table, key, index_key);
+    if inserted.is_err()
+        && let Some(split) = &mut split
+    {
+        // The caller may try it under another key.
+        split.take_back(inner);
+    }
+    inserted?;
+    write_pieces(inner, table, key, split)
+}
+
+/// Inserts the row in `local.row` as it is, with its entries.
+#[inline(always)]
+fn insert_short_row<Raw: Write>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    key: &KeyBuf,
+    index_key: impl FnMut(&IndexCore<Raw::Store>, &RowBuf, &mut KeyBuf),
+) -> Result<()> {
     if !inner.insert_row(&table.store, key)? {
         return Err(table.duplicate(None, key.as_bytes()));
     }
@@ -94,10 +115,12 @@ pub(crate) fn delete_row<Raw: Write>(
     found: Raw::Found,
 ) -> Result<()> {
     inner.load_to_write(table)?;
+    let long_values = before_delete(inner, table, key, found)?;
     if !table.indexes.load(inner.pinned).indexes.is_empty() {
         delete_entries(inner, table, key, found)?;
     }
-    inner.delete(&table.store, found)
+    inner.delete(&table.store, found)?;
+    delete_pieces(inner, table, key, &long_values)
 }
 
 /// Deletes rows that were found, with their entries, and says how many these are.
@@ -106,6 +129,10 @@ pub(crate) fn delete_rows<Raw: Write>(
     table: &TableCore<Raw::Store>,
     rows: &[(KeyBuf, Raw::Found)],
 ) -> Result<usize> {
+    if !table.is_loaded() {
+        // All that may fail to be loaded, before anything is deleted.
+        rows.iter().try_for_each(|(key, found)| before_delete(inner, table, key, *found).map(drop))?;
+    }
     for (number, (key, found)) in rows.iter().enumerate() {
         match delete_row(inner, table, key, *found) {
             // The table takes no writes any more, since a moment ago.
@@ -147,7 +174,7 @@ fn delete_entries<Raw: Write>(
     change_entries(inner, table, indexes, key)?
 }
 
-/// Copies the row as this transaction sees it to the scratch `local.before`.
+/// Copies the row as this transaction sees it to the scratch `local.before`, without its long values.
 pub(crate) fn copy_row<Raw: Read>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
@@ -168,14 +195,24 @@ pub(crate) fn copy_row<Raw: Read>(
 pub(crate) fn put_copied_row<Raw: Write>(
     inner: &mut Inner<'_, Raw>,
     table: &TableCore<Raw::Store>,
+    key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
-    let before = &inner.local.before;
-    if before.len_bytes() > ROW_LEN_MAX {
-        return Err(table.row_too_large(before.len_bytes()));
+    let Local { row, before, .. } = &mut *inner.local;
+    row.set_words(before);
+    if row.len_bytes() > LONG_ROW_BYTES {
+        check_long_row(inner, table)?;
     }
-    let written = inner.raw.put(found, before.words(), before.len_bytes());
-    written.map_err(|abort| inner.lost(abort))
+    let split = before_change(inner, table, key, found)?;
+    put_row(inner, found)?;
+    write_pieces(inner, table, key, split)
+}
+
+/// Puts the row in the scratch `local.row` in the place of the one that was found, as it is.
+fn put_row<Raw: Write>(inner: &mut Inner<'_, Raw>, found: Raw::Found) -> Result<()> {
+    let row = &inner.local.row;
+    let _engine = region::enter(Region::Engine);
+    inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
 }
 
 /// Puts the row in the scratch `local.row` in the place of the one that was found, and moves its entries in
@@ -187,10 +224,13 @@ pub(crate) fn replace_row<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
+    if inner.local.row.len_bytes() > LONG_ROW_BYTES {
+        check_long_row(inner, table)?;
+    }
+    let split = before_change(inner, table, key, found)?;
     prepare_replacing(inner, table, indexes, key)?;
-    let row = &inner.local.row;
-    let _engine = region::enter(Region::Engine);
-    inner.raw.put(found, row.words(), row.len_bytes()).map_err(|abort| inner.lost(abort))
+    put_row(inner, found)?;
+    write_pieces(inner, table, key, split)
 }
 
 /// Like [`replace_row`], where `local.before` is the row that was found in any case. Where both rows are as long, only the words that differ are
@@ -202,12 +242,19 @@ pub(crate) fn change_row<Raw: Write>(
     key: &KeyBuf,
     found: Raw::Found,
 ) -> Result<()> {
-    if is_older(inner, table, found)? || !inner.local.note_changed_words() {
-        return replace_row(inner, table, indexes, key, found);
+    if inner.local.row.len_bytes() > LONG_ROW_BYTES {
+        check_long_row(inner, table)?;
     }
+    let split = before_change(inner, table, key, found)?;
+    let is_patched = !is_older(inner, table, found)? && inner.local.note_changed_words();
     prepare_replacing(inner, table, indexes, key)?;
-    let _engine = region::enter(Region::Engine);
-    inner.raw.patch(found, &inner.local.changed_words).map_err(|abort| inner.lost(abort))
+    if is_patched {
+        let _engine = region::enter(Region::Engine);
+        inner.raw.patch(found, &inner.local.changed_words).map_err(|abort| inner.lost(abort))?;
+    } else {
+        put_row(inner, found)?;
+    }
+    write_pieces(inner, table, key, split)
 }
 
 /// Does what comes before a row that was found is replaced by the one in `local.row`.
@@ -217,9 +264,6 @@ fn prepare_replacing<Raw: Write>(
     indexes: &IndexSet<Raw::Store>,
     key: &KeyBuf,
 ) -> Result<()> {
-    if inner.local.row.len_bytes() > LONG_ROW_BYTES {
-        check_long_row(inner, table)?;
-    }
     if !indexes.indexes.is_empty() {
         move_entries(inner, table, &indexes.indexes, key)?;
     }
@@ -332,7 +376,7 @@ fn delete_own_entry<Raw: Write>(
     let Some(found) = inner.find_to_write(&index.store, entry_key)? else { return Ok(false) };
     // The keys of other indexes end with the primary key.
     if index.schema.is_unique() && Raw::FAULT != Some(Fault::RemoveEntriesOfOthers) {
-        let is_own = inner.read(None, found, |entry| primary_key_of(entry) == *key)?;
+        let is_own = inner.read_stored(found, |entry| primary_key_of(entry) == *key)?;
         if !is_own {
             return Ok(false);
         }

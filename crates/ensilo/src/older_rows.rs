@@ -21,6 +21,7 @@ use ensilo_sync::atomic::AtomicU64;
 pub use self::rewrite::RewrittenRows;
 use crate::Result;
 use crate::catalog::table_core::TableCore;
+use crate::long_values::is_written_whole;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::Inner;
 
@@ -38,7 +39,7 @@ pub(crate) const LONG_ROW_BYTES: usize = 1 << 20;
 /// Room for an older row as one of the schema as it is, which is used again for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct ConvertedRow {
-    row: RowBuf,
+    pub(crate) row: RowBuf,
     words: Vec<AtomicU64>,
     /// Whether the last row that was read is none of its older schema. Of a read that has succeeded it was whole.
     pub(crate) is_malformed: bool,
@@ -59,7 +60,7 @@ pub(crate) fn in_schema<'r>(
     }
 }
 
-/// Returns whether the row is of an older schema: then it is replaced as a whole.
+/// Returns whether the row is of an older schema.
 #[inline(always)]
 pub(crate) fn is_older<Raw: Read>(
     inner: &mut Inner<'_, Raw>,
@@ -68,11 +69,26 @@ pub(crate) fn is_older<Raw: Read>(
 ) -> Result<bool> {
     match &table.older {
         None => Ok(false),
-        Some(older) => inner.read(None, found, |row| older.has(row)),
+        Some(older) => inner.read_stored(found, |row| older.has(row)),
     }
 }
 
+/// Returns whether the row is replaced as a whole, whatever changes: one of an older schema, or one whose long values come back.
+#[inline(always)]
+pub(crate) fn is_replaced_whole<Raw: Read>(
+    inner: &mut Inner<'_, Raw>,
+    table: &TableCore<Raw::Store>,
+    found: Raw::Found,
+) -> Result<bool> {
+    Ok(is_older(inner, table, found)? || is_written_whole(inner, table, found)?)
+}
+
 impl ConvertedRow {
+    /// Returns the row.
+    pub(crate) fn as_row(&mut self) -> RowRef<'_> {
+        as_row(&self.row, &mut self.words)
+    }
+
     /// Gives back the memory beyond that of a row of so many bytes.
     pub(crate) fn shrink_to(&mut self, len_bytes: usize) {
         self.row.shrink_to(len_bytes);
@@ -80,6 +96,13 @@ impl ConvertedRow {
         self.words.shrink_to(len_bytes.div_ceil(8));
         self.has_held_long = false;
     }
+}
+
+/// Returns the row as one that the transaction has written itself; `words` is the room for it.
+fn as_row<'r>(row: &RowBuf, words: &'r mut Vec<AtomicU64>) -> RowRef<'r> {
+    words.clear();
+    words.extend(row.words().iter().copied().map(AtomicU64::new));
+    RawRow::new(words, row.len_bytes()).uncommitted()
 }
 
 impl OlderRows {
@@ -116,9 +139,7 @@ impl OlderRows {
             out.clear();
         }
         *has_held_long |= out.capacity_bytes() > LONG_ROW_BYTES;
-        words.clear();
-        words.extend(out.words().iter().copied().map(AtomicU64::new));
-        RawRow::new(words, out.len_bytes()).uncommitted()
+        as_row(out, words)
     }
 
     /// Makes `converted` the row of this epoch as one of the schema as it is, and says `true`; `false` if it is one.

@@ -42,6 +42,8 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable: DurableOptions,
     pub(crate) read_only: bool,
+    /// Whether it is to be written next, see [`Options::for_reading`].
+    pub(crate) is_looked_into: bool,
     pub(crate) beside_writer: bool,
     pub(crate) must_exist: bool,
     pub(crate) answer_while_loading: bool,
@@ -67,6 +69,7 @@ impl Default for Options {
             durability: None,
             durable: DurableOptions::default(),
             read_only: false,
+            is_looked_into: false,
             beside_writer: false,
             must_exist: false,
             answer_while_loading: false,
@@ -84,7 +87,7 @@ impl Default for Options {
 impl Options {
     /// Sets how long an epoch lasts, from 1 ms to 10 s. By default it is 40 ms for a database in memory. In
     /// a directory, the next epoch begins by default as soon as somebody waits for the disk and the epoch
-    /// before is stored; while nobody waits, after 5 ms; and after 40 ms at most.
+    /// before is stored; while nobody waits, after 5 ms at first, and twice as long each time, up to 40 ms.
     ///
     /// Short epochs are stored sooner and free memory sooner, and cost a little more. A thread that commits
     /// more than 131,071 writing transactions within one epoch waits for nothing: it begins the next one
@@ -150,7 +153,9 @@ impl Options {
     /// - *Waiting*: a request that finds no memory waits until rows have left, for two seconds, and up to ten as long as
     ///   some leave. A [`Session`](crate::Session) and [`Database::read_stale`](crate::Database::read_stale) do not wait.
     /// - *The disk*: the files are of use to this opening alone. They grow only while the disk has free, beside them, what
-    ///   the log and the next checkpoint need. While it has not, no row leaves, which [`Options::on_event`] reports.
+    ///   the log and the next checkpoint need, also once memory is full. While it has not, no row leaves, which
+    ///   [`Options::on_event`] reports, and a checkpoint is made if that frees much log and
+    ///   checkpoints are made by themselves.
     pub fn memory_limit_bytes(mut self, limit: u64) -> Self {
         self.memory_limit_bytes = Some(limit);
         self
@@ -205,9 +210,10 @@ impl Options {
     #[doc(hidden)]
     pub fn for_reading(self) -> Self {
         #[cfg(feature = "live-statistics")]
-        let this = self.live_statistics(false);
+        let mut this = self.live_statistics(false);
         #[cfg(not(feature = "live-statistics"))]
-        let this = self;
+        let mut this = self;
+        this.is_looked_into = true;
         this.read_only(true)
     }
 

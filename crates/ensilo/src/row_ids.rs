@@ -269,7 +269,7 @@ mod tests {
         let mut options = EngineOptions::default();
         options.epochs.first_epoch = first_epoch;
         options.epochs.advance = Advance::Manual;
-        Arc::clone(<Silo>::start(options).epochs())
+        Arc::clone(<Silo>::start(options).unwrap().epochs())
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl<E: Engine> DatabaseShared<E> {
         install_hook();
         let key = DatabaseKey::mint();
         const { assert!(ensilo_row::KEY_LEN_MAX <= E::KEY_LEN_MAX, "the engine takes the keys of tables") };
-        let engine = E::start(engine_options);
+        let engine = E::start(engine_options)
+            .map_err(|error| Error::not_started("the thread that advances the epochs", &error))?;
         let catalog = Catalog::new(&*engine, key.id())?;
         Ok(DatabaseShared {
             key,

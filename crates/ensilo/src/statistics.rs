@@ -58,10 +58,25 @@ pub struct TableStatistics {
     /// Its rows; of a table that is still
     /// [loading](crate::Options::answer_while_loading) those that are in memory.
     pub records: u64,
-    /// The bytes of its rows, of their older versions and of its tree.
+    /// The bytes of its rows with their long values, of their older versions and of its trees.
     pub memory_bytes: u64,
+    /// Its long values: `None` of a table without texts and bytes of any length.
+    pub long_values: Option<LongValueStatistics>,
     /// Its indexes, also those that are being built and those that are broken.
     pub indexes: Vec<IndexStatistics>,
+}
+
+/// Texts and bytes of a table that do not lie in their rows.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LongValueStatistics {
+    /// Their number, which the tools for a database's files show.
+    pub number: u32,
+    /// The pieces that they consist of.
+    pub pieces: u64,
+    /// The bytes of the pieces, of their older versions and of their tree, which the table's count as well.
+    pub memory_bytes: u64,
 }
 
 /// One index.
@@ -221,11 +236,18 @@ fn table_statistics<E: Engine>(
             state,
         }
     });
+    let long_values = table.long.as_ref().map(|long| long.store.id()).map(|store| LongValueStatistics {
+        number: store.0,
+        pieces: shared.records.of(store),
+        memory_bytes: memory_of(engine, store),
+    });
+    let bytes_of_long_values = long_values.as_ref().map_or(0, |long| long.memory_bytes);
     TableStatistics {
         name: table.name.to_string(),
         number: table.store.id().0,
         records: shared.records.of(table.store.id()),
-        memory_bytes: memory_of(engine, table.store.id()),
+        memory_bytes: memory_of(engine, table.store.id()) + bytes_of_long_values,
+        long_values,
         indexes: indexes.collect(),
     }
 }

@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::Silo;
-use ensilo_engine::Engine;
+use ensilo_engine::{Engine, RowRef};
 use ensilo_row::{AsKey, Columns, Key, KeyBuf, Malformed, Row};
 
 pub use bounds::ScanFlow;
@@ -37,6 +37,7 @@ pub(crate) use write::check_row_id;
 
 use crate::catalog::index_core::check_key_len;
 use crate::catalog::table_core::TableCore;
+use crate::long_values::{Nothing, wanted_by};
 use crate::row_words::RowWords;
 use crate::transaction::ReadTransaction;
 use crate::{Arrivals, Result};
@@ -118,7 +119,8 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
-            let columns = inner.get_in(&self.core, &bytes, |row| C::decode(&key.as_key(), &RowWords(row)))?;
+            let decode = |row: RowRef<'_>| C::decode(&key.as_key(), &RowWords(row));
+            let columns = inner.get_in(&self.core, &bytes, wanted_by::<T, C>(), decode)?;
             columns.map(|columns| self.core.known(columns, bytes.as_bytes())).transpose()
         })
     }
@@ -136,7 +138,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         tx.statement(|inner| {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
-            Ok(inner.get_in(&self.core, &bytes, |_| ())?.is_some())
+            Ok(inner.get_in(&self.core, &bytes, Nothing, |_| ())?.is_some())
         })
     }
 

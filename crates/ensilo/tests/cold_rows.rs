@@ -438,6 +438,60 @@ fn rows_that_leave_memory_leave_log_and_checkpoints_their_room() {
 }
 
 #[test]
+fn log_that_takes_the_room_of_rows_that_should_leave_is_replaced_by_a_checkpoint() {
+    const MIB: u64 = 1 << 20;
+    let disk = Arc::new(SimulatedDisk::new());
+    let options = limited().memory_limit_bytes(32 << 20);
+    let db: Database = options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let visible = || db.request().durability(Durability::Visible);
+    let insert = |id| in_time(|| visible().transact(|tx| accounts.insert(tx, &long(id, 0)).map(|_| ())));
+    (0..40_000).for_each(insert);
+    let durability = || db.statistics().unwrap().durability.unwrap();
+    let last_bytes = db.checkpoint().unwrap().bytes;
+    // Rows that stay in memory, so that only the log takes room: as much as is worth a checkpoint.
+    let log_bytes = durability().log_bytes;
+    while durability().log_bytes < log_bytes + last_bytes {
+        for id in 0..100 {
+            in_time(|| visible().transact(|tx| accounts.upsert(tx, &long(id, 1)).map(|_| ())));
+        }
+    }
+    assert_eq!(durability().checkpoints.made, 1);
+    // The room for one, and for the log of the rows that fill memory: then none can leave.
+    let used_bytes: u64 = disk.files().iter().map(|(_, len_bytes)| len_bytes).sum();
+    set_room(&disk, used_bytes + last_bytes / 4 * 5 + 2 * MIB + 11 * MIB);
+    // Until there is one: whether the room that it frees is enough for many more rows is another matter.
+    let is_made = (40_000..52_000).any(|id| {
+        insert(id);
+        durability().checkpoints.made > 1
+    });
+    assert!(is_made);
+}
+
+#[test]
+fn a_disk_that_has_room_again_is_not_full_although_no_row_has_to_leave() {
+    const ROOM: u64 = 40 << 20;
+    let disk = Arc::new(SimulatedDisk::new());
+    set_room(&disk, ROOM);
+    let options = limited().no_checkpoints();
+    let db: Database = options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap();
+    let accounts = db.create_table::<Account>().unwrap();
+    let (rows, _) = fill(&db, &accounts, 0);
+    until("it is seen", || degraded(&db) == Some(DegradedReason::EvictionFailed));
+    // The log has room, and rows have none; the disk is asked each second.
+    let used_bytes: u64 = disk.files().iter().map(|(_, len_bytes)| len_bytes).sum();
+    set_room(&disk, used_bytes + (2 << 20));
+    // So many that memory is half empty: the last ones, which are there.
+    for id in (rows - 4000..rows).rev() {
+        in_time(|| db.request().durability(Durability::Visible).transact(|tx| accounts.delete(tx, id)));
+    }
+    thread::sleep(Duration::from_secs(3));
+    assert_eq!(degraded(&db), Some(DegradedReason::EvictionFailed), "as long as there is no room");
+    set_room(&disk, 2 * ROOM);
+    until("there is room", || degraded(&db).is_none());
+}
+
+#[test]
 fn a_handle_of_before_takes_no_file_from_the_next_opening() {
     let disk = Arc::new(SimulatedDisk::new());
     let (before, accounts_before) = with_rows(&disk);

@@ -35,3 +35,14 @@ fn rows_are_imported_and_change_their_type() {
 fn jobs_are_done() {
     run("job_queue", &["2", "2", "500"]);
 }
+
+#[test]
+fn what_small_databases_and_openings_cost_is_shown() {
+    let place = std::env::temp_dir().join(format!("ensilo-examples-{}", std::process::id()));
+    let (small, opening) = (place.join("small"), place.join("opening"));
+    let printed = run("small", &[small.to_str().unwrap(), "2000"]);
+    assert!(printed.contains("on the disk") && printed.contains("for an index"), "{printed}");
+    let printed = run("opening", &["--gigabytes", "0.002", "--directory", opening.to_str().unwrap()]);
+    assert!(printed.contains("silo: ") && printed.contains("ermia: "), "{printed}");
+    std::fs::remove_dir_all(place).unwrap();
+}

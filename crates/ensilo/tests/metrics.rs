@@ -1,5 +1,4 @@
 //! Statistics as metrics, as a recorder of the program sees them.
-#![cfg(feature = "metrics")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
 //! Statistics as JSON.
-#![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Events of the crate `tracing`, as a subscriber of the program sees them.
-#![cfg(feature = "tracing")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::{Debug, Write};

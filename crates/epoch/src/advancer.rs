@@ -9,6 +9,7 @@ pub(crate) use unclocked::Advancer;
 
 #[cfg(not(any(loom, shuttle)))]
 mod thread {
+    use std::io;
     use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
     use std::thread::{self, JoinHandle};
     use std::time::{Duration, Instant};
@@ -26,13 +27,19 @@ mod thread {
         }
 
         /// Starts the thread, which calls `tick` until that returns false.
-        pub(crate) fn start(&self, interval: Duration, tick: impl FnMut() -> bool + Send + 'static) {
+        ///
+        /// # Errors
+        /// When the system has no thread left.
+        pub(crate) fn start(
+            &self,
+            interval: Duration,
+            tick: impl FnMut() -> bool + Send + 'static,
+        ) -> io::Result<()> {
             let stop = Arc::clone(&self.stop);
             let thread = thread::Builder::new().name("ensilo-epoch".into());
-            match thread.spawn(move || tick_until_stopped(interval, &stop, tick)) {
-                Ok(handle) => *lock(&self.handle) = Some(handle),
-                Err(error) => panic!("no thread to advance the epochs: {error}"),
-            }
+            let handle = thread.spawn(move || tick_until_stopped(interval, &stop, tick))?;
+            *lock(&self.handle) = Some(handle);
+            Ok(())
         }
 
         /// Has the thread end, and waits until it has. Also called on that thread, when its tick held the last
@@ -88,6 +95,7 @@ mod thread {
 
 #[cfg(any(loom, shuttle))]
 mod unclocked {
+    use std::io;
     use std::time::Duration;
 
     /// No thread: a model checker has no clock, and its models advance by hand.
@@ -99,7 +107,13 @@ mod unclocked {
             Advancer
         }
 
-        pub(crate) fn start(&self, _interval: Duration, _tick: impl FnMut() -> bool + Send + 'static) {}
+        pub(crate) fn start(
+            &self,
+            _interval: Duration,
+            _tick: impl FnMut() -> bool + Send + 'static,
+        ) -> io::Result<()> {
+            Ok(())
+        }
 
         pub(crate) fn stop(&self) {}
     }

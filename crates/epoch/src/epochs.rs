@@ -6,6 +6,7 @@ mod take_snapshot;
 mod tick;
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -109,9 +110,21 @@ impl Epochs {
     /// epoch: everything that was ever committed was committed before it.
     ///
     /// # Panics
-    /// When the system has no thread left to advance the epochs, or the first epoch would come after [`Epoch::LAST`].
+    /// When [`Epochs::try_new`] fails, or panics.
     #[must_use]
     pub fn new(options: EpochOptions, pool: Arc<Pool>) -> Arc<Epochs> {
+        Epochs::try_new(options, pool)
+            .unwrap_or_else(|error| panic!("no thread to advance the epochs: {error}"))
+    }
+
+    /// Creates the epochs of a database, as [`Epochs::new`] does.
+    ///
+    /// # Errors
+    /// When the system has no thread left to advance the epochs.
+    ///
+    /// # Panics
+    /// When the first epoch would come after [`Epoch::LAST`].
+    pub fn try_new(options: EpochOptions, pool: Arc<Pool>) -> io::Result<Arc<Epochs>> {
         let interval = SnapshotInterval::new(options.epochs_per_snapshot);
         let first = options.start().get();
         assert!(first <= Epoch::LAST.get(), "no epoch is left to begin in");
@@ -157,9 +170,9 @@ impl Epochs {
         if options.advance == Advance::Thread {
             let weak = Arc::downgrade(&epochs);
             let tick = move || weak.upgrade().map(|epochs| epochs.advance()).is_some();
-            epochs.advancer.start(options.epoch_interval, tick);
+            epochs.advancer.start(options.epoch_interval, tick)?;
         }
-        epochs
+        Ok(epochs)
     }
 
     /// Tells these epochs from all others of the process.

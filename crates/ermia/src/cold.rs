@@ -57,6 +57,7 @@ mod word;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use ensilo_engine::{AbortReason, ColdCounters, ColdPlace};
 use ensilo_epoch::Epoch;
@@ -72,6 +73,9 @@ pub(crate) use self::record::{ColdRecord, Leaving};
 use self::segments::{Segment, Segments, Writer};
 pub(crate) use self::word::{COLD, COOLING, ColdWord};
 
+/// How long after the disk has refused rows it is asked again whether it takes any.
+const ASK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The rows of one database that are on the disk instead of in memory.
 #[derive(Debug)]
 pub(crate) struct ColdRows {
@@ -80,10 +84,30 @@ pub(crate) struct ColdRows {
     segments: Segments,
     writer: Mutex<Writer>,
     counts: Counts,
-    /// Why the disk has taken nothing, if it was so the last time.
-    failure: Mutex<Option<Arc<str>>>,
+    failure: Mutex<Option<WriteFailure>>,
     /// Why a row could not be read back, once one could not.
     unreadable: OnceLock<Arc<str>>,
+}
+
+/// Why the disk has taken no rows, if it was so the last time.
+#[derive(Debug)]
+struct WriteFailure {
+    reason: Arc<str>,
+    /// What it should have taken.
+    words: u64,
+    /// When it was asked last.
+    asked: Instant,
+}
+
+impl WriteFailure {
+    /// Returns what the disk is to be asked for, if it is time.
+    fn take_turn(&mut self) -> Option<u64> {
+        let is_time = self.asked.elapsed() >= ASK_INTERVAL;
+        is_time.then(|| {
+            self.asked = Instant::now();
+            self.words
+        })
+    }
 }
 
 // Relaxed, all of them: numbers that stand for themselves.
@@ -135,7 +159,8 @@ impl ColdRows {
         let appended = self.append(rows);
         // That a database was closed is no failure of its disk.
         if !self.lock_writer().is_closed() {
-            self.note_outcome(appended.as_ref().err());
+            let words = rows.iter().map(|row| row.len_words().get() as u64).sum();
+            self.note_outcome(appended.as_ref().err(), words);
         }
         appended
     }
@@ -186,10 +211,28 @@ impl ColdRows {
         read.map_err(|error| self.note_unreadable(&segment, &error))
     }
 
-    /// Notes what has become of a write.
-    fn note_outcome(&self, error: Option<&io::Error>) {
-        let failure = error.map(|error| format!("{}: {error}", self.segments.directory().display()).into());
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    /// Notes what has become of a write of so many words.
+    fn note_outcome(&self, error: Option<&io::Error>, words: u64) {
+        let failure = error.map(|error| WriteFailure {
+            reason: format!("{}: {error}", self.segments.directory().display()).into(),
+            words,
+            asked: Instant::now(),
+        });
+        *self.lock_failure() = failure;
+    }
+
+    /// Asks the disk, if it has refused rows and none was written for a while, whether it would take as many now. No row may have to leave
+    /// meanwhile, or all of them be in use: then no write tells.
+    pub(crate) fn ask_again(&self) {
+        let Some(words) = self.lock_failure().as_mut().and_then(WriteFailure::take_turn) else { return };
+        let writer = self.lock_writer();
+        if !writer.is_closed() && self.segments.try_reserve(words).is_ok() {
+            *self.lock_failure() = None;
+        }
+    }
+
+    fn lock_failure(&self) -> MutexGuard<'_, Option<WriteFailure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A walk has left a row out because there was no memory for it: whoever relies on the walk learns it from [`ColdRows::left_out`].
@@ -246,7 +289,7 @@ impl ColdRows {
 
     /// Returns why the disk takes no rows, if it has taken none the last time.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_failure().as_ref().map(|failure| Arc::clone(&failure.reason))
     }
 
     /// Returns why walks leave rows out, if they do from now on.
@@ -277,5 +320,52 @@ impl ColdRows {
 impl Drop for ColdRows {
     fn drop(&mut self) {
         self.remove_files();
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::path::{Path, PathBuf};
+
+    use ensilo_disk::Disk;
+    use ensilo_engine::{RawRow, TableId};
+    use ensilo_test_disk::{Faults, SimulatedDisk};
+
+    use super::*;
+    use crate::stamp::Stamp;
+
+    fn write_one(cold: &ColdRows) -> io::Result<Vec<ColdWord>> {
+        let words = [AtomicU64::new(7)];
+        let (stamp, predecessor) = (Stamp::new(12), Stamp::new(9));
+        let row = RawRow::new(&words, 8);
+        cold.write(&[Leaving { slot: 0x5000, table: TableId(3), stamp, predecessor, row }])
+    }
+
+    #[test]
+    fn a_disk_that_has_refused_rows_is_asked_again_and_keeps_nothing_of_it() {
+        let full = Faults { no_space_after_bytes: Some(20), ..Faults::default() };
+        let nameless = Faults { name_error_at: Some(1), goes_on_failing: true, ..Faults::default() };
+        for faults in [full, nameless] {
+            let disk = Arc::new(SimulatedDisk::new());
+            let place = ColdPlace::new(Arc::clone(&disk) as Arc<dyn Disk>, PathBuf::from("/db/cold"));
+            disk.create_dir_all(Path::new("/db")).unwrap();
+            let cold = ColdRows::new(place, None);
+            disk.set_faults(faults);
+            write_one(&cold).unwrap_err();
+            let refused = Instant::now();
+            while refused.elapsed() < 2 * ASK_INTERVAL {
+                cold.ask_again();
+                assert!(!cold.takes_rows());
+            }
+            disk.set_faults(Faults::default());
+            while !cold.takes_rows() {
+                cold.ask_again();
+                assert!(refused.elapsed() < 60 * ASK_INTERVAL);
+            }
+            assert_eq!(disk.files(), []);
+            write_one(&cold).unwrap();
+        }
     }
 }

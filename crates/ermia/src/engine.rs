@@ -1,6 +1,7 @@
 //! The engine: what the sessions of one database share.
 
 use std::fmt;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,22 +138,22 @@ unsafe impl<I: Isolation> Engine for Ermia<I> {
         I::reached(failpoint);
     }
 
-    fn start(options: EngineOptions) -> Arc<Self> {
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>> {
         let limit_bytes = options.memory_limit_bytes;
         let evicts = options.cold_place.is_some();
         let pool = if evicts { Pool::with_room(limit_bytes) } else { Pool::new(limit_bytes) };
         // A refusal is no failure yet: a transaction that finds no memory aborts.
         let _ = pool.prefault(options.prefault_bytes);
-        let epochs = Epochs::new(options.epochs, pool);
+        let epochs = Epochs::try_new(options.epochs, pool)?;
         let participant = Mutex::new(epochs.participant());
-        Arc::new(Ermia {
+        Ok(Arc::new(Ermia {
             shared: ErmiaShared::new(epochs, options.snapshot_age_max, options.cold_place, I::IS_HASTY),
             parked: Mutex::new(Vec::new()),
             dropped: Mutex::new(Vec::new()),
             counters: Mutex::new(Vec::new()),
             participant,
             evictor: Mutex::new(Evictor::default()),
-        })
+        }))
     }
 
     fn epochs(&self) -> &Arc<Epochs> {

@@ -2,7 +2,7 @@
 //!
 //! They may come from either engine, in any order and through many threads: of two versions of a record the one with the larger stamp stays,
 //! and takes the place of the other in memory, if it fits there and does not leave most of a large block unused.
-//! Words that were logged without their row, as Silo's engine does it, wait until all rows are there.
+//! Words that were logged without their row, as Silo's engine does it, wait until all that is older is there.
 
 mod pending;
 
@@ -17,7 +17,7 @@ use ensilo_engine::{
     Engine, NewStoreError, ROW_LEN_MAX, Recovered, RecoveredStore, Replayer, Store as _, StoredRow, TableId,
     Tid,
 };
-use ensilo_epoch::{Guard, Participant};
+use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::{InsertError, Inserted, KEY_LEN_MAX, Lookup};
 use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
 use ensilo_slab::OutOfMemory;
@@ -209,6 +209,10 @@ impl<I: Isolation> Replay for ErmiaReplayer<'_, I> {
 
     fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {
         writes.iter().try_for_each(|write| self.apply_write(worker, write))
+    }
+
+    fn fold(&self, worker: &mut ReplayWorker<'_>, frontier: Epoch) -> Result<(), ReplayError> {
+        self.pending.fold(frontier, self, &worker.participant)
     }
 }
 

@@ -72,7 +72,7 @@ impl<I: Isolation> Stage<I> {
 
     fn with(disk: Arc<dyn Disk>, name: &str, limit_bytes: u64) -> Self {
         let directory = Directory::new(name);
-        let engine = Ermia::<I>::start(options(disk, &directory, limit_bytes));
+        let engine = Ermia::<I>::start(options(disk, &directory, limit_bytes)).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let session = engine.session();
         Stage { engine, store, session, directory }

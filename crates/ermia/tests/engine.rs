@@ -30,7 +30,7 @@ fn start_by_hand<I: Isolation>() -> Started<I> {
 }
 
 fn start_with<I: Isolation>(options: EngineOptions) -> Started<I> {
-    let engine = Ermia::<I>::start(options);
+    let engine = Ermia::<I>::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let sessions = [(); 2].map(|()| engine.session());
     (engine, store, sessions)
@@ -400,7 +400,7 @@ fn a_replay_needs_no_memory_for_large_rows_that_were_deleted_or_are_short_now() 
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.memory_limit_bytes = Some(24 << 20);
-    let engine = Ermia::<Serializable>::start(options);
+    let engine = Ermia::<Serializable>::start(options).unwrap();
     let replayer = engine.replayer();
     let mut worker = replayer.worker();
     let large = vec![7; 8 << 20];

@@ -29,7 +29,7 @@ impl<I: Isolation> Stage<I> {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
         options.snapshot_age_max = u64::MAX;
-        let engine = Ermia::<I>::start(options);
+        let engine = Ermia::<I>::start(options).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let writers = [engine.session(), engine.session()];
         let mut stage = Stage { engine, store, writers, value: 0 };

@@ -1,6 +1,6 @@
 //! A node by its type, and what depends on it: the way to its parent, and the cache lines that it takes.
 
-use ensilo_sync::prefetch;
+use ensilo_sync::{LINE_BYTES, prefetch};
 
 use crate::border::Border;
 use crate::interior::Interior;
@@ -80,8 +80,7 @@ impl<'g> NodeRef<'g> {
 /// Starts to load the lines of a node at `node`.
 #[inline]
 pub(crate) fn prefetch_lines(node: *const u8) {
-    const LINE: usize = 64;
-    for line in 0..size_of::<Border>().div_ceil(LINE).min(5) {
-        prefetch(node.wrapping_add(line * LINE));
+    for line in 0..size_of::<Border>().div_ceil(LINE_BYTES).min(5) {
+        prefetch(node.wrapping_add(line * LINE_BYTES));
     }
 }

@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 use ensilo_epoch::Guard;
 use ensilo_slab::{AccountId, OutOfMemory};
 use ensilo_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use ensilo_sync::prefetch;
+use ensilo_sync::{LINE_BYTES, prefetch};
 
 use crate::WIDTH;
 use crate::unlinked::TreePart;
@@ -33,8 +33,6 @@ use crate::unlinked::TreePart;
 const LENGTH_BITS: u32 = 16;
 
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
-
-const LINE_BYTES: usize = 64;
 
 /// A bag in which each suffix of a full node has a word.
 const SHORT_BAG_BYTES: usize = size_of::<BagHeader>().next_multiple_of(8) + 8 * WIDTH;

@@ -194,7 +194,9 @@ fn round_trip(
         trips.map(|trips| trips.quantile(0.5)).map_err(LatencyError::Channel)
     };
     thread::scope(|scope| {
-        let (answering, asking) = (scope.spawn(answer), scope.spawn(ask));
+        // A thread that does not start drops its end of the link, which ends the other one.
+        let answering = thread::Builder::new().spawn_scoped(scope, answer).map_err(LatencyError::Io)?;
+        let asking = thread::Builder::new().spawn_scoped(scope, ask).map_err(LatencyError::Io)?;
         let asked = asking.join().unwrap_or_else(|panic| resume_unwind(panic));
         // Why that has failed, if it has because of this.
         answering.join().unwrap_or_else(|panic| resume_unwind(panic)).and(asked)

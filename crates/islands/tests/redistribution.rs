@@ -496,6 +496,7 @@ fn a_source_that_is_open_is_refused() {
         let refused = Redistribution::of(&one).write_to(&two).unwrap_err();
         assert!(matches!(refused, RedistributionError::Source(_)), "{refused:?}");
         assert!(refused.to_string().contains("the database is open in process"), "{refused}");
+        assert!(!refused.to_string().contains("beside_writer"), "{refused}");
         check(&db);
     }
 }

@@ -12,6 +12,9 @@ use crate::{ColumnType, FIXED_LEN_MAX, Malformed, Words};
 
 const NONE: u32 = u32::MAX;
 
+/// The bit of an end that says that the bytes before it stand for a [long value](crate::LongValue).
+pub(crate) const LONG: u32 = 1 << 31;
+
 /// What the layout has to know of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnSpec {
@@ -83,18 +86,29 @@ impl Slot {
     /// Returns the first and the past-the-end offset of the bytes of a variable column.
     ///
     /// # Errors
-    /// [`Malformed`] if they are not in order and inside the row.
+    /// [`Malformed`] if they are not in order and inside the row, or stand for a [long value](crate::LongValue).
     #[inline]
     pub fn variable_range(self, row: &impl Words) -> Result<(usize, usize), Malformed> {
+        match self.stored_range(row)? {
+            (start, end, false) => Ok((start, end)),
+            (_, _, true) => Err(Malformed),
+        }
+    }
+
+    /// Returns the same, and whether the bytes stand for a long value.
+    #[inline]
+    pub(crate) fn stored_range(self, row: &impl Words) -> Result<(usize, usize, bool), Malformed> {
         let fixed_len = self.fixed_len as usize;
+        let end_at = |offset: usize| row.aligned_bits(offset, 4) as u32;
         let start = if self.previous_end == NONE {
             fixed_len
         } else {
-            row.aligned_bits(self.previous_end as usize, 4) as usize
+            (end_at(self.previous_end as usize) & !LONG) as usize
         };
-        let end = row.aligned_bits(self.offset(), 4) as usize;
+        let noted = end_at(self.offset());
+        let end = (noted & !LONG) as usize;
         if fixed_len <= start && start <= end && end <= row.len_bytes() {
-            Ok((start, end))
+            Ok((start, end, noted & LONG != 0))
         } else {
             Err(Malformed)
         }

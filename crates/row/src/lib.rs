@@ -21,6 +21,7 @@ mod key;
 mod key_len;
 mod layout;
 mod limits;
+mod long_value;
 mod malformed;
 mod row;
 mod row_buf;
@@ -42,8 +43,9 @@ pub use key::{
 };
 pub use layout::{ColumnSpec, Layout, Slot, place, window, window_len};
 pub use limits::{FIXED_LEN_MAX, INDEXES_MAX, KEY_LEN_MAX, NAME_LEN_MAX, ROW_LEN_MAX};
+pub use long_value::LongValue;
 pub use malformed::Malformed;
-pub use row::{AutoKey, Columns, HasColumn, KeyedRow, Row, rewrite_row, touched_indexes};
+pub use row::{AutoKey, Columns, HasColumn, IsType, KeyedRow, Row, rewrite_row, touched_indexes};
 pub use row_buf::RowBuf;
 pub use row_error::RowError;
 pub use schema::{

@@ -8,9 +8,16 @@ use crate::{
 ///
 /// Derived; `ensilo_derive::Row` documents the attributes. Decoding a whole row is [`Columns::decode`], which every row
 /// implements for itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the row of a table",
+    note = "a struct with named fields becomes one by `#[derive(Row)]`"
+)]
 pub trait Row: Columns<Self> + Sized + 'static {
     /// The primary key: the type of the one key column, a tuple of several, or [`RowId`] where no column is the key.
     type Key: Key;
+    /// Has a constant for each field, of its name: the index of its column. So a part of a row names fields, and the compiler reports one that
+    /// is not there under its own name.
+    type Fields;
 
     /// What the schema is made from.
     const DESCRIPTION: RowDescription;
@@ -72,6 +79,31 @@ pub trait HasColumn<const INDEX: usize>: Row {
 
     /// Returns whether the column is part of the key and has another value there.
     fn differs_from_key(key: &Self::Key, value: &Self::Value) -> bool;
+}
+
+/// That the field of a row has the type that a part of the row has it as: the same one.
+#[diagnostic::on_unimplemented(
+    message = "a field of a part of a row has another type than in the row: `{T}` instead of `{Self}`",
+    label = "write `{Self}`, as in the row"
+)]
+pub trait IsType<T> {
+    /// Returns the value, as what it is.
+    fn owned(self) -> T;
+
+    /// Returns the reference, as what it is.
+    fn borrowed(value: &T) -> &Self;
+}
+
+impl<T> IsType<T> for T {
+    #[inline(always)]
+    fn owned(self) -> T {
+        self
+    }
+
+    #[inline(always)]
+    fn borrowed(value: &T) -> &Self {
+        value
+    }
 }
 
 /// Some or all columns of the rows `T`.

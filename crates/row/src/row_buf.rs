@@ -1,5 +1,6 @@
 //! A row being made: words in a vector that is used again for the next row.
 
+use crate::layout::LONG;
 use crate::words::{partial_word, put_bits};
 use crate::{Malformed, ROW_LEN_MAX, RowError, Slot, Words};
 
@@ -86,19 +87,39 @@ impl RowBuf {
 
     /// Appends the bytes of the variable column `slot` and notes where they end.
     ///
-    /// Past 4 GiB the noted end is wrong, and [`check_len`](Self::check_len) refuses the row long before.
+    /// Past 2 GiB the noted end is wrong, and [`check_len`](Self::check_len) refuses the row long before.
     #[inline]
     pub fn append_variable(&mut self, slot: Slot, bytes: &[u8]) {
         self.append_bytes(bytes);
-        self.note_end(slot);
+        self.end_variable(slot, false);
     }
 
-    /// Appends the bytes that the variable column `slot` has in another row of the same table.
-    pub(crate) fn append_variable_of(&mut self, slot: Slot, row: &impl Words) -> Result<(), Malformed> {
-        let (start, end) = slot.variable_range(row)?;
+    /// Appends what the variable column `slot` has in another row of the same table, also where that stands for a
+    /// [long value](crate::LongValue).
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is none.
+    pub fn append_variable_of(&mut self, slot: Slot, row: &impl Words) -> Result<(), Malformed> {
+        let (start, end, is_long) = slot.stored_range(row)?;
         self.append_range(row, start, end - start);
-        self.note_end(slot);
+        self.end_variable(slot, is_long);
         Ok(())
+    }
+
+    /// Makes the row the fixed part of another one of the same table, to be followed by what each variable column has.
+    pub fn begin_variables(&mut self, row: &impl Words, fixed_len: usize) {
+        self.set_fixed_of(row, fixed_len);
+    }
+
+    /// Appends a part of the bytes of a variable column; [`end_variable`](Self::end_variable) follows the last one.
+    pub fn append_part(&mut self, bytes: &[u8]) {
+        self.append_bytes(bytes);
+    }
+
+    /// Notes that the bytes of the variable column `slot` end here, and whether they stand for a [long value](crate::LongValue).
+    pub fn end_variable(&mut self, slot: Slot, is_long: bool) {
+        let end = self.len_bytes as u64 & u64::from(!LONG);
+        put_bits(&mut self.words, slot.offset(), 4, end | if is_long { u64::from(LONG) } else { 0 });
     }
 
     /// Returns the words, to write fixed columns into.
@@ -118,11 +139,6 @@ impl RowBuf {
         self.words.clear();
         self.words.resize(len_bytes.div_ceil(8), 0);
         self.len_bytes = len_bytes;
-    }
-
-    fn note_end(&mut self, slot: Slot) {
-        let end = self.len_bytes as u64 & u64::from(u32::MAX);
-        put_bits(&mut self.words, slot.offset(), 4, end);
     }
 
     fn append_bytes(&mut self, bytes: &[u8]) {

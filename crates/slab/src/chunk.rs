@@ -17,6 +17,7 @@
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use ensilo_sync::LINE_BYTES;
 use ensilo_sync::atomic::Ordering;
 // A count is part of no protocol.
 use std::sync::atomic::AtomicUsize;
@@ -29,8 +30,6 @@ pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 
 /// What the header's possible places take at the start of a chunk.
 const HEADER_ZONE_BYTES: usize = 64 * LINE_BYTES;
-
-const LINE_BYTES: usize = 64;
 
 /// The smallest page of any machine.
 const PAGE_BYTES: usize = 4 << 10;

@@ -8,7 +8,7 @@
 //!
 //! The crate also holds the two things every lock-free part of Ensilo shares: [`CachePadded`], which keeps the words of
 //! two workers off one cache line, the asymmetric [`barrier`], which lets a worker publish with a plain store,
-//! [`prefetch()`] and [`Backoff`].
+//! [`prefetch()`] and [`Backoff`]; and [`side_by_side()`], by which long work is divided among threads.
 //!
 //! With `--cfg ensilo_portable` this crate and those above it take the paths of systems and processors that have
 //! nothing of their own, so that they are tested everywhere.
@@ -23,10 +23,12 @@ mod cache_padded;
 pub mod instrumented;
 mod prefetch;
 pub mod region;
+mod side_by_side;
 
 pub use backoff::{Backoff, cpu_relax};
 pub use cache_padded::CachePadded;
-pub use prefetch::prefetch;
+pub use prefetch::{LINE_BYTES, prefetch};
+pub use side_by_side::side_by_side;
 
 #[cfg(not(all(unix, target_pointer_width = "64")))]
 compile_error!(

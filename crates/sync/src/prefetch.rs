@@ -1,5 +1,8 @@
 //! Asking for a cache line before it is needed.
 
+/// The length of a cache line.
+pub const LINE_BYTES: usize = 64;
+
 /// Starts to load the cache line at `ptr` into every level of the cache. Any address will do: a prefetch never faults.
 ///
 /// A hint with no other effect; nothing on processors other than x86-64 and under model checkers.

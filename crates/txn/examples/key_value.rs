@@ -225,7 +225,7 @@ struct TransactionsWorker<'a> {
 
 impl Transactions {
     fn load(records: u64) -> Self {
-        let engine = <Silo>::start(EngineOptions::default());
+        let engine = <Silo>::start(EngineOptions::default()).expect("a thread for the epochs");
         let store = engine.new_store(TableId(1)).expect("the first store");
         let mut worker = engine.session();
         for key in 0..records {

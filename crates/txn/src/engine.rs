@@ -5,6 +5,7 @@ mod dropped_store;
 mod interface;
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use dropped_store::DroppedStore;
@@ -33,19 +34,22 @@ pub struct Silo<V: Variant = Standard> {
 impl<V: Variant> Silo<V> {
     /// Returns an engine without stores; its epoch thread runs until the engine goes. Memory that cannot be had in advance is taken
     /// when it is needed.
-    fn new(options: EngineOptions) -> Self {
+    ///
+    /// # Errors
+    /// When the system gives no thread for the epochs.
+    fn new(options: EngineOptions) -> io::Result<Self> {
         let pool = Pool::new(options.memory_limit_bytes);
         // A refusal is no failure yet: a transaction that finds no memory aborts.
         let _ = pool.prefault(options.prefault_bytes);
-        let epochs = Epochs::new(options.epochs, pool);
+        let epochs = Epochs::try_new(options.epochs, pool)?;
         let participant = Mutex::new(epochs.participant());
-        Silo {
+        Ok(Silo {
             shared: SiloShared::new(epochs, options.snapshot_age_max),
             parked: WorkList::new(),
             dropped: WorkList::new(),
             counters: Mutex::new(Vec::new()),
             participant,
-        }
+        })
     }
 
     /// Returns the state of a worker that has left, or a new one.

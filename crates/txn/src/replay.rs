@@ -2,11 +2,13 @@
 //!
 //! # Source
 //! SiloR (OSDI 2014) §5: the log is replayed in any order and by many threads, because the largest TID of a key wins. Here the
-//! same holds word by word: see [`apply`].
+//! same holds word by word: see [`apply`]. It comes roughly in order, so that words need be remembered with their TIDs for a while only: see [`fold`].
 //!
 //! # Terms
-//! - **base**: the whole row or the deletion that a record took last, by TID. A record that only patches have reached has none.
+//! - **base**: the whole row or the deletion that a record took last, by TID, with the words that were folded into it, and the last TID of all
+//!   that. A record that only patches have reached has none.
 //! - **pending**: the words that patches with a larger TID than the base's have set, with those TIDs.
+//! - **to fold** a word: to make it part of the base, as soon as nothing older can come ([`fold`]).
 //!
 //! # Invariants
 //! - R1: a record's TID word carries the TID of its base, or none.
@@ -16,15 +18,17 @@
 mod apply;
 mod derive;
 mod finish;
+mod fold;
 mod leftover;
+mod list_memory;
 mod pending;
 
 use std::fmt;
 
 use ensilo_engine::{Engine, TableId};
-use ensilo_epoch::{Guard, Participant};
+use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_index::Lookup;
-use ensilo_log::{Replay, ReplayError, Write as LogWrite};
+use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
 use ensilo_sync::sync::Mutex;
 
 use self::leftover::Leftover;
@@ -38,6 +42,9 @@ pub(crate) use derive::derive_record;
 
 /// So many writes are looked up together.
 const BATCH_LEN: usize = 64;
+
+/// A row of more bytes is looked for before it is put, whatever the rows before it were.
+const SMALL_ROW_BYTES: usize = 1024;
 
 /// Puts a log and a checkpoint back into an engine on which no transaction has begun.
 pub struct SiloReplayer<'e, V: Variant = Standard> {
@@ -97,41 +104,117 @@ impl<V: Variant> Replay for SiloReplayer<'_, V> {
         }
         Ok(())
     }
+
+    fn fold(&self, worker: &mut ReplayWorker<'_>, frontier: Epoch) -> Result<(), ReplayError> {
+        worker.leftover.fold::<V>(&worker.participant.pin(), frontier)
+    }
 }
 
 impl<V: Variant> SiloReplayer<'_, V> {
-    /// Applies writes, those of one table after those of another: their look-ups wait for memory together.
+    /// Applies writes, those of one table after those of another. Look-ups wait for memory together, and so do the rows.
     fn apply_batch(
         &self,
         guard: &Guard<'_>,
         leftover: &mut Leftover,
         batch: &[LogWrite<'_>],
     ) -> Result<(), ReplayError> {
-        let mut order: [u8; BATCH_LEN] = std::array::from_fn(|at| at as u8);
+        let mut order = [Place::default(); BATCH_LEN];
         let order = &mut order[..batch.len()];
-        order.sort_unstable_by_key(|&at| (batch[usize::from(at)].table, at));
-        for group in
-            order.chunk_by(|&one, &other| batch[usize::from(one)].table == batch[usize::from(other)].table)
-        {
-            let write = |at: usize| &batch[usize::from(group[at])];
-            let store = self.store(TableId(write(0).table))?;
-            let mut keys = [&[][..]; BATCH_LEN];
-            group.iter().enumerate().for_each(|(at, _)| keys[at] = write(at).key);
-            let mut found = [None; BATCH_LEN];
-            store.index().get_many(&keys[..group.len()], guard, |at, lookup| {
-                let Lookup::Found(value) = lookup else { return };
-                // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
-                let record = unsafe { RecordPtr::from_index_value(value) };
-                record.prefetch_header();
-                found[at] = Some(record);
-            });
-            let found = &found[..group.len()];
-            found.iter().flatten().for_each(|record| record.prefetch_row_and_side());
-            for (at, &record) in found.iter().enumerate() {
-                apply::apply::<V>(store, guard, leftover, write(at), record)?;
+        order
+            .iter_mut()
+            .zip(batch)
+            .enumerate()
+            .for_each(|(at, (place, write))| *place = Place::new(write, at));
+        order.sort_unstable();
+        let groups = || order.chunk_by(|one, other| one.table() == other.table());
+        let mut found = [None; BATCH_LEN];
+        for group in groups() {
+            find(self.store(group[0].table())?, guard, group, batch, leftover.puts_are_new, &mut found);
+        }
+        batch.iter().zip(&found).for_each(|(write, record)| prefetch(write, *record));
+        for group in groups() {
+            let store = self.store(group[0].table())?;
+            for place in group {
+                apply::apply::<V>(store, guard, leftover, &batch[place.at()], found[place.at()])?;
             }
         }
         Ok(())
+    }
+}
+
+/// Which table a write of a batch is to, and where in the batch it stands, in one word to sort by.
+#[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u64);
+
+const _: () = assert!(BATCH_LEN <= 1 << 8);
+
+impl Place {
+    fn new(write: &LogWrite<'_>, at: usize) -> Place {
+        Place(u64::from(write.table) << 8 | at as u64)
+    }
+
+    fn table(self) -> TableId {
+        TableId((self.0 >> 8) as u32)
+    }
+
+    fn at(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+}
+
+/// Finds the records of some writes of a batch to one table, and starts to load their headers. Where `puts_are_new`, it does not look for rows
+/// that come behind their neighbours: the way to their places was just gone.
+fn find(
+    store: &Store,
+    guard: &Guard<'_>,
+    group: &[Place],
+    batch: &[LogWrite<'_>],
+    puts_are_new: bool,
+    found: &mut [Option<RecordPtr>; BATCH_LEN],
+) {
+    let (mut keys, mut places, mut len) = ([&[][..]; BATCH_LEN], [0; BATCH_LEN], 0);
+    let mut before = &[][..];
+    for place in group {
+        let write = &batch[place.at()];
+        let is_new = puts_are_new && is_small_put(write) && is_neighbour(before, write.key);
+        if !is_new {
+            (keys[len], places[len], len) = (write.key, place.at(), len + 1);
+        }
+        before = write.key;
+    }
+    store.index().get_many(&keys[..len], guard, |at, lookup| {
+        let Lookup::Found(value) = lookup else { return };
+        // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+        let record = unsafe { RecordPtr::from_index_value(value) };
+        record.prefetch_header();
+        found[places[at]] = Some(record);
+    });
+}
+
+/// Returns whether a write is a row that costs little where it turns out that there is a record for it.
+fn is_small_put(write: &LogWrite<'_>) -> bool {
+    matches!(write.change, Change::Put(row) if row.len() <= SMALL_ROW_BYTES)
+}
+
+/// Returns whether two keys differ in nothing but their last byte.
+#[inline]
+fn is_neighbour(one: &[u8], other: &[u8]) -> bool {
+    if let (Ok(one), Ok(other)) = (one.try_into(), other.try_into()) {
+        // What most keys of many parts are: compared without a call.
+        return u64::from_be_bytes(one) >> 8 == u64::from_be_bytes(other) >> 8;
+    }
+    let start = |key: &[u8]| key.len().checked_sub(1);
+    start(one).is_some_and(|len| start(other) == Some(len) && one[..len] == other[..len])
+}
+
+/// Starts to load what a write changes of its record.
+fn prefetch(write: &LogWrite<'_>, record: Option<RecordPtr>) {
+    let Some(record) = record else { return };
+    record.prefetch_side();
+    match &write.change {
+        Change::Put(_) => record.prefetch_row(),
+        Change::Patch(words) => words.clone().for_each(|(index, _)| record.prefetch_word(index as usize)),
+        Change::Delete => {}
     }
 }
 

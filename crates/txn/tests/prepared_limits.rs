@@ -22,7 +22,7 @@ fn a_vote_in_the_last_epoch_is_to_abort() {
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    let engine = Silo::<Standard>::start(options);
+    let engine = Silo::<Standard>::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let (mut one, mut other) = (engine.session(), engine.session());
     commit(&mut one, |tx| assert!(insert(tx, &store, "a", &[1])));

@@ -1,225 +1,113 @@
-//! A log replays in any order to what the transactions left.
+//! What is particular to the replay into Silo's engine; what every engine does lies in the suite of tests for engines.
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ensilo_log::{
-    Cursor, Replay, ReplayError, Transactions, delete_bytes, encode_delete, encode_patch, encode_put,
-    encode_transaction, patch_bytes_max, put_bytes, transaction_bytes,
+    Change, Cursor, Replay, ReplayError, Transactions, Write as LogWrite, encode_patch, encode_transaction,
+    patch_bytes_max, transaction_bytes,
 };
 use ensilo_txn::{
-    Advance, Allocator, Engine, EngineOptions, Epoch, Read, Remains, Replayer, Session, Silo, SiloReplayer,
-    Simple, Standard, TableId, Tid, Variant, Write,
+    Advance, Allocator, Engine, EngineOptions, Epoch, Read, Remains, Replayer, Session, Silo, Simple,
+    Standard, TableId, Variant, Write,
 };
-use proptest::prelude::*;
-
-/// What a transaction does to a key.
-#[derive(Clone, Debug)]
-enum Step {
-    Put(Vec<u64>),
-    Patch(Vec<(usize, u64)>),
-    Delete,
-}
-
-/// The rows by table and key, with the TID of the last change.
-type Rows = BTreeMap<(u32, Vec<u8>), (u64, Vec<u64>)>;
-
-fn tid(number: usize) -> u64 {
-    // Three transactions an epoch.
-    (number as u64 / 3 + 1) << 20 | (number as u64 % 3 + 1) << 3
-}
-
-fn steps() -> impl Strategy<Value = Vec<(u32, u8, Step)>> {
-    let step = prop_oneof![
-        2 => prop::collection::vec(any::<u64>(), 1..40).prop_map(Step::Put),
-        4 => prop::collection::vec((0..40usize, any::<u64>()), 1..4).prop_map(Step::Patch),
-        1 => Just(Step::Delete),
-    ];
-    prop::collection::vec((prop_oneof![Just(1u32), Just(3)], 0..6u8, step), 1..60)
-}
-
-fn key(key: u8) -> Vec<u8> {
-    vec![key; usize::from(key)]
-}
-
-/// Applies the steps in order and encodes the log of those that change something, each a transaction.
-fn run(steps: &[(u32, u8, Step)]) -> (Rows, Vec<Vec<u8>>) {
-    let (mut rows, mut log) = (Rows::new(), Vec::new());
-    for (number, (table, name, step)) in steps.iter().enumerate() {
-        let place = (*table, key(*name));
-        let Some(step) = change(&mut rows, &place, step, tid(number)) else { continue };
-        log.push(encode(*table, &place.1, &step, tid(number)));
-    }
-    (rows, log)
-}
-
-/// Changes the rows; returns the step as it can be logged.
-fn change(rows: &mut Rows, place: &(u32, Vec<u8>), step: &Step, tid: u64) -> Option<Step> {
-    match step {
-        Step::Put(row) => _ = rows.insert(place.clone(), (tid, row.clone())),
-        Step::Delete => _ = rows.remove(place)?,
-        Step::Patch(words) => {
-            let (last, row) = rows.get_mut(place)?;
-            let words: BTreeMap<_, _> = words.iter().map(|&(at, word)| (at % row.len(), word)).collect();
-            words.iter().for_each(|(&at, &word)| row[at] = word);
-            *last = tid;
-            return Some(Step::Patch(words.into_iter().collect()));
-        }
-    }
-    Some(step.clone())
-}
-
-fn encode(table: u32, key: &[u8], step: &Step, tid: u64) -> Vec<u8> {
-    let body = match step {
-        Step::Put(row) => put_bytes(table, key.len(), 8 * row.len()),
-        Step::Patch(words) => patch_bytes_max(table, key.len(), words.len()),
-        Step::Delete => delete_bytes(table, key.len()),
-    };
-    let mut bytes = vec![0; transaction_bytes(1) + body];
-    let mut cursor = Cursor::new(&mut bytes);
-    encode_transaction(&mut cursor, tid, 1);
-    match step {
-        Step::Put(row) => encode_put(&mut cursor, table, key, 8 * row.len(), row.iter().copied()),
-        Step::Patch(words) => {
-            let pairs: Vec<_> = words.iter().map(|&(at, word)| (at as u32, word)).collect();
-            encode_patch(&mut cursor, table, key, pairs.iter().copied());
-        }
-        Step::Delete => encode_delete(&mut cursor, table, key),
-    }
-    let filled = cursor.filled();
-    bytes.truncate(filled);
-    bytes
-}
 
 fn engine<V: Variant>() -> Arc<Silo<V>> {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.first_epoch = Epoch::new(1000);
-    Silo::start(options)
+    Silo::start(options).unwrap()
 }
 
-/// Replays the log by as many threads as it has parts.
-fn replay<V: Variant>(engine: &Silo<V>, parts: &[Vec<Vec<u8>>]) -> Result<Vec<(TableId, u64)>, ReplayError> {
+fn tid(number: u64) -> u64 {
+    number << 20 | 1 << 3
+}
+
+/// Returns what a transaction logs that has changed these words.
+fn logged_patch(words: &[(u32, u64)], tid: u64) -> Vec<u8> {
+    let mut bytes = vec![0; transaction_bytes(1) + patch_bytes_max(1, 3, words.len())];
+    let mut cursor = Cursor::new(&mut bytes);
+    encode_transaction(&mut cursor, tid, 1);
+    encode_patch(&mut cursor, 1, b"key", words.iter().copied());
+    let filled = cursor.filled();
+    bytes.truncate(filled);
+    bytes
+}
+
+#[test]
+fn a_patch_of_no_words_without_its_row_is_damage() {
+    let engine = engine::<Standard>();
+    let patch = logged_patch(&[], tid(4));
+    let write = Transactions::new(&patch).next_write().unwrap().unwrap();
     let replayer = engine.replayer();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = parts.iter().map(|part| scope.spawn(|| replay_part(&replayer, part))).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
-    })?;
-    let recovered = replayer.finish()?;
-    Ok(recovered.stores.iter().map(|store| (store.id, store.rows)).collect())
+    replayer.apply(&mut replayer.worker(), &[write]).unwrap();
+    assert!(matches!(replayer.finish(), Err(ReplayError::Refused(_))));
 }
 
-fn replay_part<V: Variant>(replayer: &SiloReplayer<'_, V>, part: &[Vec<u8>]) -> Result<(), ReplayError> {
+#[test]
+fn rows_that_are_there_are_put_again_when_memory_is_used_up() {
+    let engine = engine::<Standard>();
+    let pool = engine.epochs().pool();
+    let replayer = engine.replayer();
     let mut worker = replayer.worker();
-    let mut writes = Vec::new();
-    for entry in part {
-        let mut transactions = Transactions::new(entry);
-        while let Some(write) = transactions.next_write().unwrap() {
-            writes.push(write);
-        }
+    let mut put = |version: u64, numbers: &[u64], is_refused: bool| {
+        let row = [version as u8; 16];
+        let keys: Vec<_> = numbers.iter().map(|number| number.to_be_bytes()).collect();
+        let write = |key| LogWrite { tid: tid(version), table: 1, key, change: Change::Put(&row) };
+        let writes: Vec<_> = keys.iter().map(|key| write(&key[..])).collect();
+        pool.fail_one_in(u64::from(is_refused), 0);
+        let applied = replayer.apply(&mut worker, &writes);
+        pool.fail_one_in(0, 0);
+        applied
+    };
+    for number in (0..100).step_by(2) {
+        // Behind these, neighbours are taken for new.
+        put(1, &[number, number + 1], false).unwrap();
+        put(2, &[number, number + 1], true).unwrap();
     }
-    replayer.apply(&mut worker, &writes)
-}
-
-fn rows_of<V: Variant>(engine: &Silo<V>) -> Rows {
-    let mut rows = Rows::new();
-    for store in engine.stores() {
-        for range in engine.key_ranges(&store, 5) {
-            let _ = engine.walk(
-                &store,
-                &range,
-                Epoch::MAX,
-                |record| {
-                    let place = (store.id().0, record.key.to_vec());
-                    let twice = rows.insert(place, (record.tid.get(), record.words.to_vec()));
-                    assert!(twice.is_none(), "a key in two ranges");
-                    ControlFlow::Continue(())
-                },
-                || ControlFlow::Continue(()),
-            );
-        }
-    }
-    rows
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn any_order_on_any_number_of_threads_leaves_the_same_rows(
-        steps in steps(),
-        order in any::<prop::sample::Index>(),
-        seed: u64,
-        threads in 1..4usize,
-    ) {
-        let (rows, mut log) = run(&steps);
-        shuffle(&mut log, seed ^ order.index(usize::MAX) as u64);
-        let mut parts = vec![Vec::new(); threads];
-        for (at, entry) in log.into_iter().enumerate() {
-            // Some entries twice: a crash may leave them so.
-            if at % 5 == 0 {
-                parts[(at + 1) % threads].push(entry.clone());
-            }
-            parts[at % threads].push(entry);
-        }
-        let engine = engine::<Standard>();
-        let counts = replay(&engine, &parts).unwrap();
-        prop_assert_eq!(&rows_of(&engine), &rows);
-        for (table, count) in counts {
-            prop_assert_eq!(count, rows.keys().filter(|place| place.0 == table.0).count() as u64);
-        }
+    assert_eq!(put(1, &[100], true), Err(ReplayError::OutOfMemory));
+    drop(worker);
+    assert_eq!(replayer.finish().unwrap().stores[0].rows, 100);
+    let store = engine.stores().pop().unwrap();
+    let mut session = engine.session();
+    let mut tx = session.begin();
+    for number in 0..100_u64 {
+        let first = tx.get(&store, &number.to_be_bytes(), |row| row.word(0)).unwrap();
+        assert_eq!(first, Some(0x0202_0202_0202_0202));
     }
 }
 
-fn shuffle(entries: &mut [Vec<u8>], mut seed: u64) {
-    for at in (1..entries.len()).rev() {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        entries.swap(at, (seed >> 33) as usize % (at + 1));
-    }
-}
-
-#[test]
-fn words_without_their_row_are_damage() {
-    let engine = engine::<Standard>();
-    for words in [vec![(0, 7)], vec![]] {
-        let patch = encode(1, b"key", &Step::Patch(words), tid(4));
-        assert!(matches!(replay(&engine, &[vec![patch]]), Err(ReplayError::Refused(_))));
-    }
-}
-
-#[test]
-fn words_outside_their_row_are_damage() {
-    let engine = engine::<Standard>();
-    let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
-    let patch = encode(1, b"key", &Step::Patch(vec![(2, 7)]), tid(4));
-    let orders = [[put.clone(), patch.clone()], [patch, put]];
-    for order in orders {
-        assert!(matches!(replay(&engine, &[order.to_vec()]), Err(ReplayError::Refused(_))));
-    }
-}
-
-#[test]
-fn an_old_put_does_not_revive_a_deleted_key() {
-    let engine = engine::<Standard>();
-    let put = encode(1, b"key", &Step::Put(vec![1, 2]), tid(1));
-    let delete = encode(1, b"key", &Step::Delete, tid(4));
-    replay(&engine, &[vec![delete, put]]).unwrap();
-    assert!(rows_of(&engine).is_empty());
-    assert!(Tid::from_raw(tid(4)) > Tid::from_raw(tid(1)));
-}
-
-/// Replays rows that grow, are patched and deleted, and overwrites what is left of them.
-fn replayed_records_go_to_where_they_came_from<V: Variant>() {
+/// Replays rows that grow, are patched and deleted, and overwrites what is left of them. Folds before each write as far as `frontiers` say.
+fn replayed_records_go_to_where_they_came_from<V: Variant>(frontiers: [u64; 7]) {
     let engine = engine::<V>();
-    let put = |number, len| encode(1, b"key", &Step::Put(vec![number; len]), tid(number as usize));
-    let patch = encode(1, b"key", &Step::Patch(vec![(1, 7)]), tid(9));
-    let gone = encode(1, b"gone", &Step::Put(vec![1]), tid(1));
-    let delete = encode(1, b"gone", &Step::Delete, tid(2));
-    let parts = [vec![patch, put(1, 2), put(3, 30), put(2, 400)], vec![gone, delete, put(4, 200)]];
-    replay(&engine, &parts).unwrap();
+    let rows = [1, 3, 2, 4].map(|number| vec![number as u8; 8 * [0, 2, 400, 30, 200][number]]);
+    let put = |number: usize| LogWrite {
+        tid: tid([1, 3, 2, 4][number]),
+        table: 1,
+        key: b"key",
+        change: Change::Put(&rows[number]),
+    };
+    let patch = logged_patch(&[(1, 7)], tid(9));
+    let patch = Transactions::new(&patch).next_write().unwrap().unwrap();
+    let gone = |tid, change| LogWrite { tid, table: 1, key: b"gone", change };
+    let writes = [
+        patch,
+        put(0),
+        put(1),
+        put(2),
+        gone(tid(1), Change::Put(&[0; 8])),
+        gone(tid(2), Change::Delete),
+        put(3),
+    ];
+    let replayer = engine.replayer();
+    let mut workers = [replayer.worker(), replayer.worker()];
+    for (at, (write, frontier)) in writes.iter().zip(frontiers).enumerate() {
+        replayer.apply(&mut workers[at / 4], std::slice::from_ref(write)).unwrap();
+        workers.iter_mut().for_each(|worker| replayer.fold(worker, Epoch::new(frontier)).unwrap());
+    }
+    drop(workers);
+    replayer.finish().unwrap();
     let store = engine.stores().pop().unwrap();
     let mut session = engine.session();
     for len in [1, 300] {
@@ -240,7 +128,10 @@ fn replayed_records_go_to_where_they_came_from<V: Variant>() {
 
 #[test]
 fn records_of_a_replay_go_to_where_they_came_from() {
-    replayed_records_go_to_where_they_came_from::<Standard>();
-    replayed_records_go_to_where_they_came_from::<Allocator>();
-    replayed_records_go_to_where_they_came_from::<Simple>();
+    // The second folds what is superseded beside what is not, the third all as soon as it can.
+    for frontiers in [[0; 7], [0, 0, 0, 0, 1, 1, 5], [1, 1, 1, 1, 2, 4, 10]] {
+        replayed_records_go_to_where_they_came_from::<Standard>(frontiers);
+        replayed_records_go_to_where_they_came_from::<Allocator>(frontiers);
+        replayed_records_go_to_where_they_came_from::<Simple>(frontiers);
+    }
 }

@@ -26,7 +26,7 @@ fn threaded_engine() -> (Arc<Silo>, Arc<Store>) {
     };
     // However long a busy machine keeps a thread from its core.
     options.snapshot_age_max = u64::MAX;
-    let engine = <Silo>::start(options);
+    let engine = <Silo>::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }

@@ -1,5 +1,6 @@
 //! What both engines have in common: epochs, stores, sessions, and what they count.
 
+use std::io;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -65,14 +66,14 @@ unsafe impl<P: Protocol> Engine for BaselineEngine<P> {
     type Session = BaselineSession<P>;
     type Replayer<'e> = NoReplay;
 
-    fn start(options: EngineOptions) -> Arc<Self> {
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>> {
         let pool = Pool::new(options.memory_limit_bytes);
         // A refusal is no failure yet: a transaction that finds no memory aborts.
         let _ = pool.prefault(options.prefault_bytes);
-        let epochs = Epochs::new(options.epochs, pool);
+        let epochs = Epochs::try_new(options.epochs, pool)?;
         let (counters, ended) = (Vec::new(), TransactionStatistics::default());
         let shared = Mutex::new(SharedState { participant: epochs.participant(), counters, ended });
-        Arc::new(BaselineEngine { epochs, stores: Stores::new(), shared, protocol: PhantomData })
+        Ok(Arc::new(BaselineEngine { epochs, stores: Stores::new(), shared, protocol: PhantomData }))
     }
 
     fn epochs(&self) -> &Arc<Epochs> {

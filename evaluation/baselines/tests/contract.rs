@@ -13,7 +13,7 @@ fn engine_and_store<E: Engine<Store = Store>>(memory_limit_bytes: Option<u64>) -
     let mut options = EngineOptions::default();
     options.memory_limit_bytes = memory_limit_bytes;
     options.epochs = EpochOptions { advance: Advance::Manual, ..options.epochs };
-    let engine = E::start(options);
+    let engine = E::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }

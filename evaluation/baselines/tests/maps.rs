@@ -50,7 +50,7 @@ impl Random {
 fn manual_engine<E: Engine>() -> Arc<E> {
     let mut options = EngineOptions::default();
     options.epochs = EpochOptions { epochs_per_snapshot: 5, advance: Advance::Manual, ..options.epochs };
-    E::start(options)
+    E::start(options).unwrap()
 }
 
 fn insert<T: Write>(tx: &mut T, store: &T::Store, key: &str, row: &[u64]) -> bool {
@@ -203,7 +203,7 @@ fn row_of(writer: u64, words: u64) -> Vec<u64> {
 
 #[test]
 fn single_keys_are_read_and_written_whole_by_many_threads() {
-    let engine = KeyValue::start(EngineOptions::default());
+    let engine = KeyValue::start(EngineOptions::default()).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let keys = ["one", "two", "three"];
     std::thread::scope(|scope| {
@@ -235,7 +235,7 @@ fn single_keys_are_read_and_written_whole_by_many_threads() {
 
 #[test]
 fn transactions_of_a_partition_under_its_lock_lose_nothing() {
-    let engine = PartitionedStore::start(EngineOptions::default());
+    let engine = PartitionedStore::start(EngineOptions::default()).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let mut session = engine.session();
     let mut tx = session.begin();

@@ -31,7 +31,7 @@ impl Stage {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
         options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-        let engine = Silo::start(options);
+        let engine = Silo::start(options).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let mut stage =
             Stage { workers: [engine.session(), engine.session(), engine.session()], engine, store };

@@ -147,7 +147,7 @@ fn the_sum_of_balances_never_changes() {
         epochs_per_snapshot: 2,
         ..EpochOptions::default()
     };
-    let engine = Silo::<Recording>::start(options);
+    let engine = Silo::<Recording>::start(options).unwrap();
     let store: Arc<Store> = engine.new_store(TableId(1)).unwrap();
     let mut loader = engine.session();
     load(&mut loader, &store);

@@ -32,7 +32,7 @@ impl<I: Isolation> Stage<I> {
         let mut options = EngineOptions::default();
         options.epochs.advance = Advance::Manual;
         options.cold_place = Some(ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold")));
-        let engine = Ermia::<I>::start(options);
+        let engine = Ermia::<I>::start(options).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let mut stage = Stage { sessions: [(); 4].map(|()| engine.session()), store, engine };
         let mut load = stage.sessions[0].begin();

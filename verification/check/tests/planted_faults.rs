@@ -41,7 +41,14 @@ fn planted_run() {
         "unprotected prepared reads" => run::<Silo<UnprotectedReads>>(&plan),
         "early epoch" => run::<Silo<EarlyEpoch>>(&plan),
         "forgotten deleted records" => run::<Silo<ForgetDeleted>>(&plan),
-        "renewed copies that are needed" => run::<Silo<RenewNeededCopies>>(&plan),
+        // Snapshots that read much, and often last while others begin, over few keys.
+        "renewed copies that are needed" => run::<Silo<RenewNeededCopies>>(&Plan {
+            keys_at_a_time: 20,
+            operations_max: 100,
+            epochs_per_snapshot: 1,
+            lingers_one_in: 300,
+            ..plan
+        }),
         "forgotten removals" => run::<Silo<ForgetRemovals>>(&plan),
         // Short, because records are soon freed that are in use.
         "ignored absent bit" => run::<Silo<IgnoreAbsent>>(&Plan { transactions_per_thread: 100, ..plan }),
@@ -155,7 +162,7 @@ fn a_broken_lock_order_is_noticed() {
 /// vain.
 fn deadlocks<V: Variant>() -> u64 {
     const ROUNDS: usize = 50;
-    let engine = Silo::<V>::start(EngineOptions::default());
+    let engine = Silo::<V>::start(EngineOptions::default()).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let keys: Vec<[u8; 2]> = (0..1000u16).map(u16::to_be_bytes).collect();
     let mut worker = engine.session();

@@ -45,7 +45,7 @@ fn script<V: Variant>(way: Way) -> (Option<AbortReason>, Verdict) {
     let mut options = EngineOptions::default();
     options.epochs.advance = Advance::Manual;
     options.epochs.epochs_per_snapshot = EPOCHS_PER_SNAPSHOT;
-    let engine = Silo::<V>::start(options);
+    let engine = Silo::<V>::start(options).unwrap();
     let [read, written] = [1, 3].map(|id| engine.new_store(TableId(id)).unwrap());
     let mut workers = [engine.session(), engine.session(), engine.session()];
     let [first, other, reader] = workers.each_mut();

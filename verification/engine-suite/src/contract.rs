@@ -23,7 +23,7 @@ struct Started<E: Engine> {
 
 impl<E: Engine> Started<E> {
     fn new() -> Self {
-        let engine = E::start(EngineOptions::default());
+        let engine = E::start(EngineOptions::default()).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let session = engine.session();
         Started { engine, store, session }
@@ -160,7 +160,7 @@ pub fn a_transaction_that_only_reads_commits_with_the_largest_tid_that_it_read<E
 pub fn transactions_for_which_an_epoch_has_no_tids_left_wait_for_nothing<E: Engine>() {
     let mut options = EngineOptions::default();
     options.epochs.epoch_interval = Duration::from_secs(86_400);
-    let engine = E::start(options);
+    let engine = E::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let mut session = engine.session();
     let mut last = Tid::ZERO;
@@ -352,7 +352,7 @@ pub fn a_write_of_a_table_that_cannot_be_is_not_replayed<E: Engine>() {
     if !E::LOGS {
         return;
     }
-    let engine = E::start(EngineOptions::default());
+    let engine = E::start(EngineOptions::default()).unwrap();
     let replayer = engine.replayer();
     let mut worker = replayer.worker();
     for table in [0, 2, TableId::MAX.0 + 2, u32::MAX] {
@@ -369,7 +369,7 @@ pub fn a_row_that_comes_late_was_there_all_the_time<E: Engine>() {
     }
     let mut options = EngineOptions::default();
     options.epochs.first_epoch = Epoch::new(100);
-    let engine = E::start(options);
+    let engine = E::start(options).unwrap();
     engine.replayer().finish().unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let participant = engine.epochs().participant();

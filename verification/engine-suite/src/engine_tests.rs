@@ -35,6 +35,14 @@ macro_rules! engine_tests {
             a_row_that_is_overwritten_meanwhile_says_the_epoch_of_its_words,
             rows_that_were_replayed_say_the_epochs_of_the_log,
         ]);
+        $crate::engine_tests!(@tests replay, $engine: [
+            any_order_on_any_number_of_threads_leaves_the_same_rows,
+            words_that_are_folded_at_any_frontier_leave_the_same_rows,
+            words_without_their_row_are_damage,
+            words_without_their_row_are_damage_as_soon_as_it_cannot_come,
+            words_outside_their_row_are_damage,
+            an_old_put_does_not_revive_a_deleted_key,
+        ]);
     };
     (@tables $engine:ty) => {
         $crate::engine_tests!(@tests tables, $engine: [

@@ -29,7 +29,7 @@ struct Started<E: Engine> {
 impl<E: Engine> Started<E> {
     /// Returns an engine with the rows `a`, `b` and `c`, and the epoch in which they were committed.
     fn with_rows() -> (Self, Epoch) {
-        let engine = E::start(EngineOptions::default());
+        let engine = E::start(EngineOptions::default()).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let session = engine.session();
         let mut started = Started { engine, store, session };
@@ -320,7 +320,7 @@ pub fn rows_that_were_replayed_say_the_epochs_of_the_log<E: Engine>() {
     }
     let mut options = EngineOptions::default();
     options.epochs.first_epoch = Epoch::new(100);
-    let engine = E::start(options);
+    let engine = E::start(options).unwrap();
     let tid_in = |epoch| Tid::before(Epoch::new(epoch)).next_in(Epoch::new(epoch)).unwrap();
     let replayer = engine.replayer();
     let mut worker = replayer.worker();

@@ -16,8 +16,8 @@
 //!
 //! The functions lie in groups, and the macro takes the names of those that are wanted, as in
 //! `engine_tests!(PartitionedStore: contract, tables, model)`:
-//! - [`contract`] calls the engine itself, for what tests of tables do not see, and [`epochs`], which goes with it, for
-//!   the epochs of rows;
+//! - [`contract`] calls the engine itself, for what tests of tables do not see, and with it go [`epochs`], for the
+//!   epochs of rows, and [`replay`], for what is made of a log;
 //! - [`tables`] runs statements of every kind through tables and indexes, by one client;
 //! - [`model`] runs random statements beside a `BTreeMap`, and rolls some of them back. The engine has to be
 //!   [transactional](ensilo_engine::Engine::IS_TRANSACTIONAL);
@@ -44,5 +44,6 @@ pub mod contract;
 mod engine_tests;
 pub mod epochs;
 pub mod model;
+pub mod replay;
 mod rows;
 pub mod tables;

@@ -135,14 +135,14 @@ impl Run {
         Ok(seen)
     }
 
-    fn history(&self, time: Duration, seed: u64) -> History {
+    /// Makes transactions until so many are enough.
+    fn history(&self, is_enough: impl Fn(usize) -> bool + Sync, seed: u64) -> History {
         let transactions = Mutex::new(Vec::new());
-        let end = Instant::now() + time;
         let work = |worker: u64| {
             let (mut random, mut last) =
                 (fastrand::Rng::with_seed(seed * WORKERS + worker), WORKERS + worker);
             for sequence in 0.. {
-                if Instant::now() >= end {
+                if is_enough(transactions.lock().unwrap().len()) {
                     break;
                 }
                 let seen = match self.db.transact(|tx| self.body(tx, &mut random, last)) {
@@ -184,7 +184,8 @@ fn transactions_on_tables_of_several_instances_are_serializable() {
     let all = [options(1), options(2), options(4), stored, stored_by_epochs];
     for (seed, options) in (0..).zip(all) {
         let run = Run::new(options, Mistake::None);
-        let history = run.history(Duration::from_millis(1500), seed);
+        let end = Instant::now() + Duration::from_millis(1500);
+        let history = run.history(|_| Instant::now() >= end, seed);
         match check(&history, &Options::default()) {
             Verdict::Serializable(_) => {}
             other => panic!("seed {seed}: {other}"),
@@ -195,7 +196,7 @@ fn transactions_on_tables_of_several_instances_are_serializable() {
 #[test]
 fn a_transaction_that_writes_what_another_one_has_read_is_found() {
     let run = Run::new(options(2), Mistake::ReadsBefore);
-    let history = run.history(Duration::from_millis(500), 0);
+    let history = run.history(|transactions| transactions >= 2000, 0);
     let verdict = check(&history, &Options::default());
     assert!(matches!(verdict, Verdict::Violated(_)), "{verdict}");
 }

@@ -10,6 +10,7 @@
 mod state;
 mod transaction;
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ensilo_engine::{
@@ -56,9 +57,9 @@ unsafe impl Engine for MapEngine {
     type Session = MapSession;
     type Replayer<'e> = NoReplay;
 
-    fn start(options: EngineOptions) -> Arc<Self> {
-        let epochs = Epochs::new(options.epochs, Pool::new(options.memory_limit_bytes));
-        Arc::new(MapEngine { epochs, state: Mutex::default() })
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>> {
+        let epochs = Epochs::try_new(options.epochs, Pool::new(options.memory_limit_bytes))?;
+        Ok(Arc::new(MapEngine { epochs, state: Mutex::default() }))
     }
 
     fn epochs(&self) -> &Arc<Epochs> {

@@ -9,7 +9,7 @@ use ensilo_map_engine::MapEngine;
 
 #[test]
 fn tids_rise_and_a_transaction_that_only_reads_has_the_epoch_of_what_it_read() {
-    let engine = MapEngine::start(EngineOptions::default());
+    let engine = MapEngine::start(EngineOptions::default()).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let mut session = engine.session();
     let mut insert = |key: &[u8]| {
@@ -30,7 +30,7 @@ fn tids_rise_and_a_transaction_that_only_reads_has_the_epoch_of_what_it_read() {
 
 #[test]
 fn the_counters_of_sessions_that_have_ended_go() {
-    let engine = MapEngine::start(EngineOptions::default());
+    let engine = MapEngine::start(EngineOptions::default()).unwrap();
     let mut session = engine.session();
     session.begin().commit().unwrap();
     let counters = session.counters();

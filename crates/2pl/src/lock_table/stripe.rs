@@ -149,15 +149,16 @@ impl StripeState {
         let is_own = |lock: &&mut RangeLock| lock.holder.owner == owner && lock.number == number;
         let held = self.ranges.iter_mut().find(is_own);
         // I1: nobody else has an exclusive lock in what is held, so that a range that grows step by step is looked through once.
+        // And who waits for a key in what is held waits for this holder anyway.
         for part in range.parts_beside(held.as_ref().map(|lock| &lock.range)) {
             for (_, lock) in self.keys.range::<LockKey, _>(part.bounds()) {
                 if lock.mode == Mode::Exclusive {
                     met.holder(&lock.first, Mode::Exclusive);
                 }
             }
+            let waiting = self.waiting.iter().filter(|waiting| waiting.asked.conflicts_with_range(&part));
+            waiting.for_each(|waiting| met.waiting(waiting.owner));
         }
-        let waiting = self.waiting.iter().filter(|waiting| waiting.asked.conflicts_with_range(range));
-        waiting.for_each(|waiting| met.waiting(waiting.owner));
         met.outcome()?;
         match held {
             Some(lock) => lock.range = range.clone(),

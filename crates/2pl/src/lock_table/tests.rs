@@ -132,6 +132,21 @@ fn a_range_that_grows_is_in_conflict_with_what_it_comes_to() {
 }
 
 #[test]
+fn a_range_grows_though_an_older_one_waits_for_a_key_in_it() {
+    let table = LockTable::new();
+    assert_eq!(table.lock_range(waits(9), 0, &range(b"b", b"c")), Ok(()));
+    let waiting = |bytes: &[u8]| {
+        let key = key(bytes);
+        table.stripe(&key).lock().begin_to_wait(waits(1).owner, Request::Key(&key, Mode::Exclusive));
+    };
+    waiting(b"b");
+    assert_eq!(table.lock_range(waits(9), 0, &range(b"b", b"d")), Ok(()));
+    assert_eq!(table.lock_range(waits(8), 0, &range(b"b", b"b")), Err(AbortReason::LockHeld));
+    waiting(b"f");
+    assert_eq!(table.lock_range(waits(9), 0, &range(b"b", b"f")), Err(AbortReason::LockHeld));
+}
+
+#[test]
 fn a_younger_transaction_gives_way_at_once() {
     let table = LockTable::new();
     let a = key(b"a");

@@ -1,7 +1,7 @@
 //! `ensilo dump`.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,6 +80,8 @@ pub(crate) fn dump(arguments: &DumpArguments) -> ExitCode {
 }
 
 fn dump_shown(arguments: &DumpArguments, view: &mut View) -> Result<(), String> {
+    // Before a large database is read in vain.
+    arguments.out.as_deref().map_or(Ok(()), check_empty)?;
     let database = open_to_read(&arguments.directory).map_err(|error| error.to_string())?;
     let dump = Dump { database: &database, format: arguments.format };
     let names = match &arguments.tables[..] {
@@ -224,10 +226,16 @@ impl Dump<'_> {
 
 /// Makes a directory, or sees to it that it is empty.
 fn make_empty(target: &Path) -> Result<(), String> {
-    let made = fs::create_dir_all(target).and_then(|()| Ok(fs::read_dir(target)?.next().is_none()));
-    match made {
+    fs::create_dir_all(target).map_err(|error| cannot_write(target, &error))?;
+    check_empty(target)
+}
+
+/// Refuses a directory that is there and not empty.
+fn check_empty(target: &Path) -> Result<(), String> {
+    match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
         Ok(false) => Err(format!("{} is not empty: name another directory", target.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(cannot_write(target, &error)),
     }
 }

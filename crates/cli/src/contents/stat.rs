@@ -124,6 +124,10 @@ fn memory_text(statistics: &Statistics) -> String {
     for table in &statistics.tables {
         let name = format!("table {} ({})", table.name.escape_debug(), table.number);
         lines.push([name, table.records.to_string(), bytes_text(table.memory_bytes)]);
+        if let Some(long) = table.long_values.as_ref().filter(|long| long.pieces > 0) {
+            let name = format!("  long values ({}), in pieces", long.number);
+            lines.push([name, long.pieces.to_string(), bytes_text(long.memory_bytes)]);
+        }
         for index in &table.indexes {
             let broken = if index.state == IndexState::Broken { ", broken" } else { "" };
             let name = format!("  index {}{broken}", index.name.escape_debug());

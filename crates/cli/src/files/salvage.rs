@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use ensilo::{Database, Error, IndexState};
+use ensilo::{Database, Error, IndexState, TableStatistics};
 use ensilo_log::{DEFINITION_TABLES, RecordKey, SalvageLoss, Salvaged, SalvagedTable, UnreadableRecords};
 
 use super::instance::{RESTORE, refusal_of_instance};
@@ -136,10 +136,13 @@ fn look_into(target: &Path) -> Result<Opened, Error> {
             format!("index {} of table {} does not fit the rows: rebuild it", index.name, table.name)
         })
     });
-    Ok(Opened {
-        broken_indexes: broken.collect(),
-        names: tables.iter().map(|table| (table.number, table.name.clone())).collect(),
-    })
+    Ok(Opened { broken_indexes: broken.collect(), names: tables.iter().flat_map(names_of).collect() })
+}
+
+/// Returns the names of the stores of a table that are logged, by number.
+fn names_of(table: &TableStatistics) -> impl Iterator<Item = (u32, String)> {
+    let long = table.long_values.as_ref().map(|long| (long.number, format!("{}, long values", table.name)));
+    std::iter::once((table.number, table.name.clone())).chain(long)
 }
 
 /// Returns the lines of the report.

@@ -1,17 +1,16 @@
 //! Writing the implementations.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::Index as Member;
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
+use syn::{Ident, Index as Member};
 
 use super::indexes::in_order;
 use super::parse::{Column, Order, RowInput};
-use crate::attributes::column_constant;
+use crate::attributes::unraw;
 
 pub(super) fn generate(row: &RowInput) -> TokenStream {
-    let ident = &row.ident;
-    let constants = row.column_constants();
+    let fields = row.fields();
     let layout = row.layout();
     let row_impl = row.row_impl();
     let keyed_row_impl = row.keyed_row_impl();
@@ -19,14 +18,9 @@ pub(super) fn generate(row: &RowInput) -> TokenStream {
     let auto_key_impl = row.auto_key_impl();
     let has_column_impls = (0..row.columns.len()).map(|index| row.has_column_impl(index));
     quote! {
-        #[doc(hidden)]
-        #[allow(non_upper_case_globals, dead_code, reason = "named after the fields, for derived parts of the row")]
-        impl #ident {
-            #constants
-        }
-
         #[automatically_derived]
         const _: () = {
+            #fields
             #layout
             #row_impl
             #keyed_row_impl
@@ -42,11 +36,26 @@ impl RowInput {
         self.key_columns().next().is_some()
     }
 
-    fn column_constants(&self) -> TokenStream {
-        let vis = &self.vis;
-        let names = self.columns.iter().map(|column| column_constant(&column.field, column.field.span()));
+    /// Returns the name of the type that has a constant for each field. Errors about fields that are not there tell it.
+    fn fields_ident(&self) -> Ident {
+        format_ident!("FieldsOf{}", unraw(&self.ident), span = self.ident.span())
+    }
+
+    fn fields(&self) -> TokenStream {
+        let fields_ident = self.fields_ident();
+        let names = self.columns.iter().map(|column| &column.field);
         let indexes = 0..self.columns.len();
-        quote!(#(#[doc(hidden)] #vis const #names: usize = #indexes;)*)
+        quote! {
+            #[doc(hidden)]
+            #[allow(non_camel_case_types, reason = "named after the row")]
+            #[derive(::core::fmt::Debug)]
+            pub struct #fields_ident;
+
+            #[allow(non_upper_case_globals, dead_code, reason = "named after the fields, for derived parts of the row")]
+            impl #fields_ident {
+                #(#[doc(hidden)] pub const #names: usize = #indexes;)*
+            }
+        }
     }
 
     fn layout(&self) -> TokenStream {
@@ -124,6 +133,7 @@ impl RowInput {
     fn row_impl(&self) -> TokenStream {
         let (p, ident) = (&self.path, &self.ident);
         let key_type = self.key_type();
+        let fields_ident = self.fields_ident();
         let invents_row_id = !self.has_key();
         let auto_key = self.auto_key();
         let insert_key = if self.has_key() { quote!(#p::KeyedRow::key(self)) } else { quote!(row_id()) };
@@ -132,6 +142,7 @@ impl RowInput {
         quote! {
             impl #p::Row for #ident {
                 type Key = #key_type;
+                type Fields = #fields_ident;
                 const DESCRIPTION: #p::RowDescription = DESCRIPTION;
                 const SLOTS: &'static [#p::Slot] = &LAYOUT.slots;
                 const FIXED_LEN: usize = LAYOUT.fixed_len;

@@ -3,9 +3,9 @@
 use syn::meta::ParseNestedMeta;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{DeriveInput, Error, Field, Ident, Path, Result, Token, Type, Visibility, parenthesized};
+use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, Token, Type, parenthesized, token};
 
-use crate::attributes::{crate_path, default_crate, ident, name, named_fields, set, unraw};
+use crate::attributes::{crate_path, default_crate, expect_no_value, ident, name, named_fields, set, unraw};
 
 /// The most columns of a key, as tuples implement `Key` up to this length.
 const KEY_COLUMNS_MAX: usize = 8;
@@ -16,10 +16,15 @@ const AUTO_KEY: &str = "`auto` is for one key field of a row, in ascending order
 
 const NULLS: &str = "nulls come first in ascending order and last in descending order; the other is `nulls_last`, or `desc nulls_first`";
 
+/// How an index is written.
+const INDEX: &str = "index(name = \"by_field\", columns(field))";
+
+/// How a unique one is.
+const UNIQUE_INDEX: &str = "index(name = \"by_field\", columns(field), unique)";
+
 /// What the struct and its attributes say.
 pub(super) struct RowInput {
     pub(super) ident: Ident,
-    pub(super) vis: Visibility,
     pub(super) path: Path,
     pub(super) table: String,
     pub(super) columns: Vec<Column>,
@@ -82,6 +87,7 @@ impl RowInput {
                 } else if meta.path.is_ident("crate") {
                     set::<Path>(&mut path, crate_path(&meta)?, &meta)
                 } else if meta.path.is_ident("index") {
+                    expect_parentheses(&meta, INDEX)?;
                     let index = Index::parse(&meta, &columns)?;
                     if indexes.iter().any(|other| other.name == index.name) {
                         return Err(meta.error(format!("two indexes are named `{}`", index.name)));
@@ -91,6 +97,8 @@ impl RowInput {
                         return Err(meta.error("a table has at most 64 indexes"));
                     }
                     Ok(())
+                } else if meta.path.is_ident("key") {
+                    Err(meta.error("a key stands at its fields: `#[row(key)]` before each of them"))
                 } else {
                     Err(meta.error("expected `table = \"...\"`, `index(...)` or `crate = \"...\"`"))
                 }
@@ -98,7 +106,6 @@ impl RowInput {
         }
         Ok(Self {
             ident: input.ident.clone(),
-            vis: input.vis.clone(),
             path: path.unwrap_or_else(default_crate),
             table: table.unwrap_or_else(|| snake_case(&unraw(&input.ident))),
             columns,
@@ -114,6 +121,7 @@ impl Column {
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("key") {
+                    expect_no_value(&meta, "key")?;
                     set(&mut key, (), &meta)
                 } else if meta.path.is_ident("desc") {
                     set(&mut descending, (), &meta)
@@ -123,6 +131,10 @@ impl Column {
                     set(&mut auto, (), &meta)
                 } else if meta.path.is_ident("name") {
                     set(&mut column_name, name(&meta)?, &meta)
+                } else if meta.path.is_ident("index") {
+                    Err(meta.error(format!("an index stands at the struct: `#[row({INDEX})]`")))
+                } else if meta.path.is_ident("unique") {
+                    Err(meta.error(format!("a unique index stands at the struct: `#[row({UNIQUE_INDEX})]`")))
                 } else {
                     Err(meta.error(
                         "expected `key`, `key, desc`, `key, nulls_last`, `key, auto` or `name = \"...\"`",
@@ -181,6 +193,7 @@ impl Index {
             } else if meta.path.is_ident("unique") {
                 set(&mut unique, (), &meta)
             } else if meta.path.is_ident("columns") {
+                expect_parentheses(&meta, "columns(first_field, second_field)")?;
                 let content;
                 parenthesized!(content in meta.input);
                 let list = Punctuated::<IndexColumn, Token![,]>::parse_terminated(&content)?;
@@ -200,6 +213,11 @@ impl Index {
     }
 }
 
+/// Checks that a setting has its value in parentheses.
+fn expect_parentheses(meta: &ParseNestedMeta<'_>, expected: &str) -> Result<()> {
+    if meta.input.peek(token::Paren) { Ok(()) } else { Err(meta.error(format!("expected `{expected}`"))) }
+}
+
 /// Returns whether this says where nulls come.
 fn is_place_of_nulls(ident: &Ident) -> bool {
     ident == "nulls_first" || ident == "nulls_last"
@@ -213,6 +231,10 @@ struct IndexColumn {
 
 impl Parse for IndexColumn {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if let Some(name) = input.parse::<Option<LitStr>>()? {
+            let message = format!("an index names fields, without quotes: `columns({})`", name.value());
+            return Err(Error::new(name.span(), message));
+        }
         let field: Ident = input.parse()?;
         let mut word = input.parse::<Option<Ident>>()?;
         let is_descending = word.as_ref().is_some_and(|word| word == "desc");
@@ -232,7 +254,13 @@ fn resolve(list: &Punctuated<IndexColumn, Token![,]>, columns: &[Column]) -> Res
     let mut parts: Vec<(usize, Order)> = Vec::new();
     for part in list {
         let Some(column) = columns.iter().position(|column| column.field == part.field) else {
-            let message = format!("the row has no field `{}`", part.field);
+            let named = columns.iter().find(|column| part.field == column.name.as_str());
+            let message = match named {
+                Some(column) => {
+                    format!("an index names fields: `{}`, whose column is `{}`", column.field, column.name)
+                }
+                None => format!("the row has no field `{}`", part.field),
+            };
             return Err(Error::new(part.field.span(), message));
         };
         if parts.iter().any(|(other, _)| *other == column) {

@@ -32,6 +32,7 @@ use super::AlsoWrites;
 use super::index_core::{IndexCore, check_key_len};
 use super::table_core::TableCore;
 use crate::durability::Durability;
+use crate::long_values::RowForm;
 use crate::maintain::{copy_row, put_copied_row, stored_index_key};
 use crate::outcome::Visible;
 use crate::row_words::{key_of_bytes, primary_key_of};
@@ -132,7 +133,7 @@ fn fill_batch<E: Engine>(
     let mut rows = Vec::with_capacity(len);
     inner.scan(
         &table.store,
-        None,
+        RowForm::STORED,
         (low, Bound::Unbounded),
         Direction::Forward,
         |key, _| key_of_bytes(key),
@@ -146,7 +147,7 @@ fn fill_batch<E: Engine>(
     for (key, found) in &rows {
         copy_row(inner, table, *found)?;
         if !TransactionOf::<'_, E>::IS_SERIALIZABLE {
-            put_copied_row(inner, table, *found)?;
+            put_copied_row(inner, table, key, *found)?;
         }
         stored_index_key(table, index, key, &inner.local.before, &mut entry_key);
         add_entry(inner, table, index, key, &entry_key)?;
@@ -167,7 +168,7 @@ fn add_entry<Raw: Write>(
     if inner.insert_entry(&index.store, entry_key)? {
         return Ok(());
     }
-    match inner.get(&index.store, None, entry_key, primary_key_of)? {
+    match inner.get(&index.store, RowForm::STORED, entry_key, primary_key_of)? {
         Some(other) if other != *key => Err(table.duplicate(Some(index), entry_key.as_bytes())),
         _ => Ok(()),
     }

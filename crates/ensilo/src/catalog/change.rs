@@ -8,9 +8,10 @@ use ensilo_row::{IndexSchema, Schema, SchemaHistory};
 use super::dropped::DroppedName;
 use super::index_core::{IndexCore, IndexState};
 use super::table_core::TableCore;
-use super::{AlsoWrites, AlsoWritesTo, Changes, StoreKind, check_is_of_program};
+use super::{AlsoWrites, AlsoWritesTo, Changes, StoreKind, check_is_of_program, is_of_system};
 use crate::durability::Durability;
 use crate::error::{Name, NameInTable};
+use crate::long_values::{LongStore, can_have_long_values, drop_store};
 use crate::outcome::Outcome;
 use crate::shared::DatabaseShared;
 use crate::transaction::Transaction;
@@ -69,13 +70,18 @@ impl<E: Engine> DatabaseShared<E> {
         schema: Schema,
         stores: &mut Vec<TableId>,
     ) -> Result<(TableCore<E::Store>, Indexes<E>)> {
+        let name = schema.name().into();
         let store = self.new_store(changes, StoreKind::Table)?;
         stores.push(store.id());
+        let keeps_inline = self.keeps_long_values_inline();
+        let long = self.create_long_values(changes, (store.id(), &name), &schema, keeps_inline)?;
+        stores.extend(long.iter().map(|long| long.id()));
         let table = TableCore::new(
             self.id(),
-            schema.name().into(),
+            name,
             (schema, SchemaHistory::default()),
             store,
+            long,
             &self.catalog.queues,
         );
         let mut indexes = Vec::new();
@@ -88,6 +94,27 @@ impl<E: Engine> DatabaseShared<E> {
             indexes.push(Arc::new(index));
         }
         Ok((table, indexes))
+    }
+
+    /// Makes a store for the long values of a table with these columns, if it can have any.
+    pub(super) fn create_long_values(
+        &self,
+        changes: &mut Changes,
+        (table, name): (TableId, &Arc<str>),
+        schema: &Schema,
+        keeps_inline: bool,
+    ) -> Result<Option<Arc<LongStore<E::Store>>>> {
+        if is_of_system(name) || !can_have_long_values(schema) {
+            return Ok(None);
+        }
+        let store = self.new_store(changes, StoreKind::Table)?;
+        let flags = (false, keeps_inline);
+        LongStore::new(self.id(), (table, name), store, &self.catalog.queues, flags).map(Some)
+    }
+
+    /// Returns whether long values stay in their rows, because changes are kept.
+    pub(super) fn keeps_long_values_inline(&self) -> bool {
+        self.options.durable.change_feed.is_some()
     }
 
     /// Makes an empty store; at the memory limit after what can be freed was freed.
@@ -115,7 +142,7 @@ impl<E: Engine> DatabaseShared<E> {
         self.catalog.write().remove(&table.name);
         table.mark_dropped();
         self.forget_numbers_of_table(table.store.id().0);
-        table.load.give_up();
+        table.give_up_load();
         self.catalog.queues.end_table(&table.queue);
         self.notifier.note();
         E::reached(Failpoint::TableForgotten);
@@ -131,6 +158,7 @@ impl<E: Engine> DatabaseShared<E> {
         for index in table.indexes.snapshot() {
             self.engine.drop_store(index.store.id());
         }
+        drop_store(&*self.engine, table);
         self.engine.drop_store(table.store.id());
         // From here on the engine refuses every read, so that no row seems to be missing.
         table.load.end();

@@ -8,12 +8,15 @@
 //!    snapshot is taken, and the transactions end that have begun meanwhile: who uses the changed table sees, and comes after, all that have used it
 //!    before. Where one of them takes long, the refusal is taken back, and it begins anew with step 1.
 //! 4. A new epoch begins, of which no row is yet: rows of it, and of those after it, are of the new schema.
-//! 5. The catalog's rows are changed, by a transaction of this epoch or a later one.
+//! 5. The catalog's rows are changed, by a transaction of this epoch or a later one. A table that gets its first column of variable length gets an empty store for
+//!    its [long values](crate::long_values), which this transaction names. So is the store named
+//!    that an opening has made where the catalog named none.
 //! 6. New handles are to the table as it is now. The first row of the new schema is written after all of this.
 //!
 //! # Crash
 //! Before the transaction of step 5 is stored the table is as it was: a row of the new schema commits in no earlier epoch than this transaction, and is lost
 //! with it. Afterwards the table is changed; recovery goes on in an epoch after that of this transaction, so after the one of step 4.
+//! A store that the catalog does not name is dropped by the opening.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,7 +93,7 @@ impl<E: Engine> DatabaseShared<E> {
         change_of: ChangeOf<'_>,
         also: AlsoWrites<'_, E>,
     ) -> Result<Option<bool>> {
-        let _changes = self.catalog.change();
+        let mut changes = self.catalog.change();
         let table = self.catalog.table(name)?;
         let schema = table.current_schema();
         let Some(change) = change_of(&schema)? else { return Ok(Some(false)) };
@@ -103,12 +106,25 @@ impl<E: Engine> DatabaseShared<E> {
         let Some(since) = self.wait_until_unused()? else { return Ok(None) };
         let (schema, history) =
             table.history().changed(&schema, &change, since.get()).map_err(Error::from_schema)?;
-        let changed = Arc::new(table.changed(self.id(), schema, history));
+        let keeps_inline = self.keeps_long_values_inline();
+        let known = table.long.as_ref().map(|long| long.store.keeping(keeps_inline));
+        let is_new = known.is_none();
+        let make =
+            || self.create_long_values(&mut changes, (table.store.id(), &table.name), &schema, keeps_inline);
+        let long = known.map_or_else(make, |known| Ok(Some(known)))?;
+        let new_store = long.as_ref().filter(|_| is_new).map(|long| long.id());
+        let changed = Arc::new(table.changed(self.id(), (schema, history), long));
         let indexes = self.changed_indexes(&changed, &indexes)?;
         let outcome = self.commit_rows(|tx| {
             self.catalog.system.replace_table(tx, &changed, &indexes)?;
+            if changed.long.is_some() {
+                self.note_given(tx, &changed, false)?;
+            }
             also(tx)
         });
+        if outcome.is_err() {
+            new_store.map(|store| self.engine.drop_store(store));
+        }
         if outcome.is_ok() {
             // It is changed, also if the log fails before that is stored.
             refusal.last();

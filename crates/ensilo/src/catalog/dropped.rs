@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_dropped_name_stays_for_older_transactions() {
-        let engine = Silo::start(EngineOptions::default());
+        let engine = Silo::start(EngineOptions::default()).unwrap();
         let epochs = engine.epochs();
         let names = DroppedNames::default();
         let many = 2 * KEPT_MIN as u32;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_dropped_name_stays_for_a_transaction_begun_before_the_drop() {
-        let engine = Silo::start(EngineOptions::default());
+        let engine = Silo::start(EngineOptions::default()).unwrap();
         let epochs = engine.epochs();
         let names = DroppedNames::default();
         let many = 2 * KEPT_MIN as u32;

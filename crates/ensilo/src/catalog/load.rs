@@ -4,6 +4,7 @@
 //! entries afterwards.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ use ensilo_engine::{Engine, KeyRange, Store, StoredRow, TableId};
 use ensilo_epoch::Epoch;
 use ensilo_row::{PrimaryKey, RowId, Schema, SchemaHistory, Value, WordSlice};
 
-use super::Changes;
 use super::index_core::IndexCore;
-use super::system::NO_TABLE;
+use super::system::{NO_TABLE, with_long_values};
 use super::table_core::{TableCore, new_store};
 use crate::error::Name;
 use crate::loading::Loads;
+use crate::long_values::{LongStore, can_have_long_values};
 use crate::row_words::whole;
 use crate::shared::DatabaseShared;
 use crate::{Error, Result};
@@ -26,6 +27,15 @@ type StoresById<E> = HashMap<TableId, Arc<<E as Engine>::Store>>;
 
 /// The rows of `ensilo.indexes`, by table.
 type IndexRowsByTable = HashMap<TableId, Vec<IndexRow>>;
+
+/// What the files have had of tables and indexes.
+struct Recovered<E: Engine> {
+    stores: StoresById<E>,
+    /// Those with rows in the checkpoint that are not in these stores yet.
+    loaded_later: HashSet<TableId>,
+    /// Those that rows of the system tables name.
+    named: HashSet<TableId>,
+}
 
 /// A row of `ensilo.tables`.
 struct TableRow {
@@ -53,41 +63,48 @@ impl<E: Engine> DatabaseShared<E> {
             self.catalog.system.all().into_iter().try_for_each(|table| loads.load_now(table))?;
         }
         let (tables, mut indexes) = self.read_system_rows()?;
-        let stores: StoresById<E> =
-            self.engine.stores().into_iter().map(|store| (store.id(), store)).collect();
-        indexes.remove(&NO_TABLE).iter().flatten().for_each(|given| changes.pass_over(given.store));
+        let recovered = Recovered::new(&*self.engine, &tables, &indexes, loads.as_deref());
+        let of_long_values = tables
+            .iter()
+            .filter(|table| can_have_long_values(&table.schema))
+            .map(|table| with_long_values(table.store));
+        recovered.ids().chain(of_long_values).for_each(|id| changes.pass_over(id));
+        let given = indexes.remove(&NO_TABLE);
+        given.iter().flatten().for_each(|given| changes.pass_over(with_long_values(given.store)));
         let mut known: HashSet<TableId> = self.catalog.system.stores().collect();
         for row in tables {
-            let store = existing_or_new(&*self.engine, &stores, row.store)?;
+            let store = existing_or_new(&*self.engine, &recovered.stores, row.store)?;
             known.insert(row.store);
             let name: Arc<str> = row.schema.name().into();
+            let own = indexes.remove(&row.store).unwrap_or_default();
+            let (long, own) = own.into_iter().partition::<Vec<_>, _>(|row| row.store.is_logged());
+            let long = match long.first() {
+                Some(long) => Some(self.load_long_values((row.store, &name), &recovered, long.store)?),
+                // A salvage may have lost the row, or the table is from before there were long values: a row that has had one is refused.
+                None => self.create_long_values(&mut changes, (row.store, &name), &row.schema, true)?,
+            };
+            known.extend(long.iter().map(|long| long.id()));
             let table = TableCore::new(
                 self.id(),
                 Arc::clone(&name),
                 (row.schema, row.history),
                 store,
+                long,
                 &self.catalog.queues,
             );
             let table = Arc::new(table);
             if let Some(loads) = loads.as_deref_mut() {
                 loads.add(&table);
+                table.long.iter().for_each(|long| loads.add(&long.store.pieces));
             }
-            let own = indexes.remove(&row.store).unwrap_or_default();
-            let cores = own.iter().map(|index| self.load_index(&table, &stores, index));
+            let cores = own.iter().map(|index| self.load_index(&table, &recovered.stores, index));
             let cores = cores.collect::<Result<Vec<_>>>()?;
             known.extend(cores.iter().map(|index| index.store.id()));
             self.pass_over_row_ids(&table)?;
             table.indexes.publish(cores, self.engine.epochs());
             self.catalog.write().insert(name, table);
         }
-        // Those of tables whose definitions a salvage has lost.
-        for (table, lost) in indexes {
-            changes.pass_over(table);
-            lost.iter().for_each(|index| changes.pass_over(index.store));
-        }
-        // Also those of dropped tables, whose rows the checkpoint has still (G3).
-        loads.iter().flat_map(|loads| loads.ids()).for_each(|id| changes.pass_over(id));
-        self.drop_unknown(&mut changes, &known);
+        self.drop_unknown(&known);
         Ok(())
     }
 
@@ -104,6 +121,19 @@ impl<E: Engine> DatabaseShared<E> {
         Ok(())
     }
 
+    /// Returns the long values in this store, of the table of this id and name.
+    fn load_long_values(
+        &self,
+        table: (TableId, &Arc<str>),
+        recovered: &Recovered<E>,
+        id: TableId,
+    ) -> Result<Arc<LongStore<E::Store>>> {
+        let store = existing_or_new(&*self.engine, &recovered.stores, id)?;
+        let is_used = recovered.loaded_later.contains(&id) || self.records.of(id) > 0;
+        let flags = (is_used, self.keeps_long_values_inline());
+        LongStore::new(self.id(), table, store, &self.catalog.queues, flags)
+    }
+
     fn load_index(
         &self,
         table: &TableCore<E::Store>,
@@ -118,9 +148,8 @@ impl<E: Engine> DatabaseShared<E> {
         Ok(Arc::new(index))
     }
 
-    fn drop_unknown(&self, changes: &mut Changes, known: &HashSet<TableId>) {
+    fn drop_unknown(&self, known: &HashSet<TableId>) {
         for store in self.engine.stores() {
-            changes.pass_over(store.id());
             if !known.contains(&store.id()) {
                 self.engine.drop_store(store.id());
             }
@@ -150,6 +179,29 @@ impl<E: Engine> DatabaseShared<E> {
             index_rows.entry(table).or_default().push(row);
         }
         Ok((table_rows, index_rows))
+    }
+}
+
+impl<E: Engine> Recovered<E> {
+    fn new(
+        engine: &E,
+        tables: &[TableRow],
+        indexes: &IndexRowsByTable,
+        loads: Option<&Loads<E>>,
+    ) -> Recovered<E> {
+        let of_indexes = indexes
+            .iter()
+            .flat_map(|(table, rows)| iter::once(*table).chain(rows.iter().map(|index| index.store)));
+        Recovered {
+            stores: engine.stores().into_iter().map(|store| (store.id(), store)).collect(),
+            loaded_later: loads.iter().flat_map(|loads| loads.ids()).collect(),
+            named: tables.iter().map(|table| table.store).chain(of_indexes).collect(),
+        }
+    }
+
+    /// Returns the ids that files have anything of (G3), also those of dropped tables, and of tables whose definitions a salvage has lost.
+    fn ids(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.stores.keys().chain(&self.loaded_later).chain(&self.named).copied()
     }
 }
 

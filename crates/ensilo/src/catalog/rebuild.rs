@@ -7,11 +7,11 @@
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use ensilo_engine::{Engine, KeyRange, Store, StoredRow};
 use ensilo_epoch::{Epoch, Participant};
 use ensilo_row::{KeyBuf, RowBuf};
+use ensilo_sync::side_by_side;
 
 use super::SYSTEM_PREFIX;
 use super::index_core::{IndexCore, check_key_len};
@@ -71,19 +71,15 @@ impl<E: Engine> IndexRebuild<'_, E> {
         let next = AtomicUsize::new(0);
         // Relaxed: the numbers need only differ.
         let take = || parts.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !(self.is_stopped)());
-        let work = || {
+        let work = |_| {
             let participant = self.engine.epochs().participant();
             while let Some((table, range)) = take() {
                 self.rebuild_part(&participant, table, range)?;
             }
             Ok(())
         };
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads.min(parts.len())).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })?;
+        let worked = side_by_side("ensilo-index", threads.min(parts.len()), work);
+        worked.into_iter().collect::<Result<()>>()?;
         self.set_broken_ones_aside(&tables)
     }
 

@@ -22,6 +22,7 @@ use super::table_core::TableCore;
 use super::wait;
 use crate::durability::Durability;
 use crate::error::NameInTable;
+use crate::long_values::RowForm;
 use crate::outcome::Visible;
 use crate::shared::DatabaseShared;
 use crate::transaction::Inner;
@@ -110,7 +111,7 @@ fn clear_batch<Raw: Write>(inner: &mut Inner<'_, Raw>, index: &IndexCore<Raw::St
     let mut entries = Vec::with_capacity(BATCH_LEN);
     inner.scan(
         &index.store,
-        None,
+        RowForm::STORED,
         (Bound::Unbounded, Bound::Unbounded),
         Direction::Forward,
         |_, _| (),

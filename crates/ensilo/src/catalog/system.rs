@@ -6,8 +6,11 @@
 //! | `ensilo.tables` | `store` u32 | `name` text (unique index `by_name`), `schema` bytes: the schema as the table was created or changed, with those before ([`SchemaHistory`]) |
 //! | `ensilo.indexes` | `table` u32, `store` u32 | `name` text, `definition` bytes: a schema with this one index |
 //!
+//! A row of `ensilo.indexes` whose `store` is odd, and that has a table, is that of the table's [long values](crate::long_values): its `name` is empty, and its
+//! `definition` is the schema of the table.
+//!
 //! A row of `ensilo.indexes` whose `table` is 0 is none of an index: its `store` is the largest id of a table whose changes may be kept for the
-//! change feed. Its `name` is that of the table where that has taken the place of one that was truncated, and empty otherwise.
+//! change feed; the next odd one may have been that of its long values. Its `name` is that of the table where that has taken the place of one that was truncated, and empty otherwise.
 //!
 //! Their rows are written by ordinary transactions, so that the log and checkpoints hold them like all
 //! others; checkpoints hold them twice, because without them no other row can be read.
@@ -86,6 +89,7 @@ impl<E: Engine> SystemTables<E> {
         indexes: &[Arc<IndexCore<E::Store>>],
     ) -> Result<()> {
         DynamicTable::<E>::new(Arc::clone(&self.tables)).insert(tx, &row_of(table))?;
+        self.upsert_long_values(tx, table)?;
         indexes.iter().try_for_each(|index| self.insert_index(tx, table, index))
     }
 
@@ -97,8 +101,18 @@ impl<E: Engine> SystemTables<E> {
         indexes: &[Arc<IndexCore<E::Store>>],
     ) -> Result<()> {
         DynamicTable::<E>::new(Arc::clone(&self.tables)).replace(tx, &row_of(table))?;
+        self.upsert_long_values(tx, table)?;
         let rows = DynamicTable::<E>::new(Arc::clone(&self.indexes));
         indexes.iter().try_for_each(|index| rows.replace(tx, &row_of_index(table, index)?))
+    }
+
+    /// Adds the row of a table's long values, if it has any, or makes it anew.
+    fn upsert_long_values(&self, tx: &mut Transaction<'_, E>, table: &TableCore<E::Store>) -> Result<()> {
+        let Some(long) = &table.long else { return Ok(()) };
+        let mut definition = Vec::new();
+        table.schema.encode(&mut definition);
+        let row = [table.store.id().0.into(), long.store.id().0.into(), "".into(), definition.into()];
+        DynamicTable::<E>::new(Arc::clone(&self.indexes)).upsert(tx, &row)
     }
 
     /// Adds the row of a new index.
@@ -111,9 +125,9 @@ impl<E: Engine> SystemTables<E> {
         DynamicTable::<E>::new(Arc::clone(&self.indexes)).insert(tx, &row_of_index(table, index)?).map(|_| ())
     }
 
-    /// Notes that the id of a table was given (G3). When the table is dropped an opening may find nothing else of it, while log files that are
-    /// kept for the change feed name it still. There is one note, that of the largest id. The note of a table that takes the place of a
-    /// truncated one says so to consumers of the change feed ([`SystemTables::emptied`]).
+    /// Notes that the ids of a table and of its long values were given (G3). When the table is dropped an opening may find nothing else of it, while
+    /// log files that are kept for the change feed name it still. There are notes of the last table alone. The note of a table that takes the place
+    /// of a truncated one says so to consumers of the change feed ([`SystemTables::emptied`]): it has the table's own id.
     pub(super) fn note_given(
         &self,
         tx: &mut Transaction<'_, E>,
@@ -121,21 +135,28 @@ impl<E: Engine> SystemTables<E> {
         is_truncated: bool,
     ) -> Result<()> {
         let indexes = DynamicTable::<E>::new(Arc::clone(&self.indexes));
-        let (no_table, given) = (Value::from(NO_TABLE.0), Value::from(table.store.id().0));
+        let own = table.store.id();
+        // The note of the table's own id is one of the next id as well.
+        let later =
+            table.long.as_ref().map(|long| long.store.id()).filter(|long| *long > with_long_values(own));
+        let (no_table, largest) = (Value::from(NO_TABLE.0), u64::from(later.unwrap_or(own).0));
         let mut before = Vec::new();
         indexes
             .scan()
             .prefix(std::slice::from_ref(&no_table))?
             .for_each(tx, |key, _| before.push(key.to_vec()))?;
-        let id = table.store.id().0.into();
-        if before.iter().any(|key| matches!(key[1], Value::Unsigned(known) if known >= id)) {
+        if before.iter().any(|key| matches!(key[1], Value::Unsigned(known) if known >= largest)) {
             return Ok(());
         }
         before.iter().try_for_each(|key| indexes.delete(tx, key).map(|_| ()))?;
         let mut definition = Vec::new();
         table.schema.encode(&mut definition);
         let name = if is_truncated { &*table.name } else { "" };
-        indexes.insert(tx, &[no_table, given, name.into(), definition.into()]).map(|_| ())
+        for (id, name) in [(own, name)].into_iter().chain(later.map(|long| (long, ""))) {
+            let note = [no_table.clone(), id.0.into(), name.into(), definition.clone().into()];
+            indexes.insert(tx, &note)?;
+        }
+        Ok(())
     }
 
     /// Returns the id of the store in whose favour a table was truncated, if that is what this row of `ensilo.indexes` says.
@@ -179,6 +200,11 @@ impl<E: Engine> SystemTables<E> {
     }
 }
 
+/// Returns the id that the long values of a table have if they were made with it.
+pub(super) const fn with_long_values(table: TableId) -> TableId {
+    TableId(table.0 + 2)
+}
+
 /// Returns the row of a table.
 fn row_of<S: Store>(table: &TableCore<S>) -> [Value; 3] {
     let mut schema = Vec::new();
@@ -213,6 +239,50 @@ fn system_table<E: Engine>(
         name,
         (schema, SchemaHistory::default()),
         new_store(engine, id)?,
+        None,
         queues,
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Database;
+    use crate::long_values::LongStore;
+
+    /// As where memory was freed between the two, and the second try took another id.
+    #[test]
+    fn a_truncation_is_noted_under_the_tables_own_id_wherever_its_long_values_lie() {
+        let db = Database::in_memory().unwrap();
+        let shared = &db.shared;
+        for (own, long) in [(101, 103), (201, 205), (301, 281)] {
+            let own = TableId(own);
+            let schema = Schema::builder("t").column("text", ColumnType::Text).build().unwrap();
+            let name: Arc<str> = "t".into();
+            let [store, pieces] = [own, TableId(long)].map(|id| new_store(&*shared.engine, id).unwrap());
+            let queues = &shared.catalog.queues;
+            let long_values =
+                LongStore::new(shared.id(), (own, &name), pieces, queues, (false, false)).unwrap();
+            let schema = (schema, SchemaHistory::default());
+            let table = TableCore::new(shared.id(), name, schema, store, Some(long_values), queues);
+            let system = &shared.catalog.system;
+            let notes = DynamicTable::<crate::Silo>::new(Arc::clone(&system.indexes));
+            let prefix = [Value::from(NO_TABLE.0)];
+            let noted = db.transact(|tx| {
+                system.note_given(tx, &table, true)?;
+                let mut keys = Vec::new();
+                notes.scan().prefix(&prefix)?.for_each(tx, |key, _| keys.push(key.to_vec()))?;
+                let mut noted = Vec::new();
+                for key in keys {
+                    let name = notes.get_columns(tx, &key, &["name"])?.unwrap().remove(0);
+                    notes.delete(tx, &key)?;
+                    noted.push((key[1].clone(), name));
+                }
+                Ok(noted)
+            });
+            let noted = noted.unwrap();
+            assert!(noted.contains(&(own.0.into(), "t".into())), "{noted:?}");
+            assert_eq!(noted.len(), if long > own.0 + 2 { 2 } else { 1 }, "{noted:?}");
+        }
+    }
 }

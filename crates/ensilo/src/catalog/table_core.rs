@@ -13,6 +13,7 @@ use super::index_set::IndexSetCell;
 use crate::error::{Abort, DuplicateKey, KeyShape, MissingRow, Name, NameInTable, SumOutOfRange, TooLong};
 use crate::loading::LoadCell;
 use crate::local::Local;
+use crate::long_values::{LongStore, LongValues};
 use crate::older_rows::OlderRows;
 use crate::queue::{Queues, TableQueue};
 use crate::sequence::Numbers;
@@ -33,6 +34,8 @@ pub(crate) struct TableCore<S> {
     pub(crate) schema: Arc<Schema>,
     /// If the schema was changed.
     pub(crate) older: Option<Box<OlderRows>>,
+    /// Values that do not lie in their rows; `None` where no column can have one.
+    pub(crate) long: Option<LongValues<S>>,
     pub(crate) queue: Arc<TableQueue>,
     pub(crate) queues: Arc<Queues>,
     /// What gives keys, if the table gives any.
@@ -45,6 +48,7 @@ impl<S: Store> TableCore<S> {
         name: Arc<str>,
         (schema, history): (Schema, SchemaHistory),
         store: Arc<S>,
+        long: Option<Arc<LongStore<S>>>,
         queues: &Arc<Queues>,
     ) -> Self {
         let schema = Arc::new(schema);
@@ -55,6 +59,7 @@ impl<S: Store> TableCore<S> {
             load: LoadCell::default(),
             name,
             older: OlderRows::new(&schema, history),
+            long: long.map(|store| LongValues::new(&schema, store)),
             schema,
             queue: Arc::default(),
             queues: Arc::clone(queues),
@@ -93,10 +98,15 @@ impl<S: Store> TableCore<S> {
         self.accepts.load(Ordering::Relaxed) == DROPPED
     }
 
-    /// Returns the table as it is after a change of its schema, with the same rows and without indexes.
-    pub(super) fn changed(&self, database: u64, schema: Schema, history: SchemaHistory) -> Self {
-        let store = Arc::clone(&self.store);
-        let changed = Self::new(database, Arc::clone(&self.name), (schema, history), store, &self.queues);
+    /// Returns the table as it is after a change of its schema, with the same rows and without indexes; `long` are its long values.
+    pub(super) fn changed(
+        &self,
+        database: u64,
+        (schema, history): (Schema, SchemaHistory),
+        long: Option<Arc<LongStore<S>>>,
+    ) -> Self {
+        let (name, store) = (Arc::clone(&self.name), Arc::clone(&self.store));
+        let changed = Self::new(database, name, (schema, history), store, long, &self.queues);
         TableCore { queue: Arc::clone(&self.queue), numbers: self.numbers.clone(), ..changed }
     }
 
@@ -139,6 +149,18 @@ impl<S: Store> TableCore<S> {
         }
     }
 
+    /// Returns whether all rows and all long values were loaded.
+    #[inline(always)]
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.load.is_over() && self.long.as_ref().is_none_or(|long| long.store.pieces.load.is_over())
+    }
+
+    /// Gives up what is not loaded yet: the table is being dropped.
+    pub(super) fn give_up_load(&self) {
+        self.load.give_up();
+        self.long.iter().for_each(|long| long.store.pieces.load.give_up());
+    }
+
     /// Refuses the table to the handles that there are: its schema is about to change.
     pub(super) fn mark_changed(&self) {
         self.accepts.store(CHANGED, Ordering::Relaxed);
@@ -170,8 +192,12 @@ impl<S: Store> TableCore<S> {
     /// # Errors
     /// [`Error::UnknownIndex`].
     pub(crate) fn index(&self, name: &str) -> Result<Arc<IndexCore<S>>> {
-        let index = self.indexes.snapshot().into_iter().find(|index| &*index.name == name);
-        index.ok_or_else(|| Error::UnknownIndex(NameInTable::new(&*self.name, name)))
+        let indexes = self.indexes.snapshot();
+        let index = indexes.iter().find(|index| &*index.name == name);
+        index.cloned().ok_or_else(|| {
+            let names: Vec<_> = indexes.iter().map(|index| &*index.name).collect();
+            Error::UnknownIndex(NameInTable::not_among(&self.name, name, &names))
+        })
     }
 
     #[cold]

@@ -112,7 +112,7 @@ impl<E: Engine> DatabaseShared<E> {
         self.catalog.write().insert(Arc::clone(&table.name), Arc::new(empty.in_place_of(table)));
         // Handles to the new table find it where it is now.
         self.forget_numbers_of_table(table.store.id().0);
-        table.load.give_up();
+        table.give_up_load();
         E::reached(Failpoint::TableForgotten);
         self.drop_stores(table);
         Ok(())

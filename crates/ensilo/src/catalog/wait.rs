@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_prepared_transaction_is_waited_for() {
-        let engine = <Silo as Engine>::start(EngineOptions::default());
+        let engine = <Silo as Engine>::start(EngineOptions::default()).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let mut session = Engine::session(&engine);
         let mut transaction = session.begin();

@@ -18,8 +18,8 @@ impl Options {
     /// Opens an empty database in memory, with the engine [`Silo`](crate::Silo).
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when an option is out of its range, [`Error::OutOfMemory`] when the limit
-    /// does not even hold the catalog.
+    /// [`Error::InvalidOption`] when an option is out of its range or the system has no thread left,
+    /// [`Error::OutOfMemory`] when the limit does not even hold the catalog.
     pub fn in_memory(self) -> Result<crate::Database> {
         self.in_memory_with()
     }
@@ -60,6 +60,8 @@ impl Options {
     /// [`Error::InvalidOption`]; [`Error::Open`] when the files are damaged, missing, foreign or in use, or the
     /// memory limit does not hold the rows ([`OpenError::Replay`](crate::OpenError::Replay)), in which case
     /// nothing was changed; [`Error::OutOfMemory`] when it does not hold the indexes; [`Error::DamagedCatalog`].
+    /// Where the system has no thread left it is [`Error::InvalidOption`], [`Error::Open`], [`Error::LogFailed`] or
+    /// [`Error::CheckpointFailed`], by what the thread is for, and the text says so.
     pub fn open(self, directory: impl Into<PathBuf>) -> Result<crate::Database> {
         self.open_as(directory)
     }

@@ -119,7 +119,12 @@ fn order_difference(stored: &Schema, wanted: &Schema) -> Option<String> {
         names.join(", ")
     };
     (stored.columns() != wanted.columns())
-        .then(|| format!("its columns stand in another order: write them as {}", names(stored)))
+        .then(|| {
+            let order = names(stored);
+            format!(
+                "its columns stand in another order: write them as {order}, or open it by table_with_changes, which moves them"
+            )
+        })
 }
 
 fn key_difference(stored: &Schema, wanted: &Schema) -> Option<String> {
@@ -180,6 +185,21 @@ fn described_parts(schema: &Schema, parts: &[PartSchema]) -> String {
         _ = write!(text, "{separator}{}{order}", schema.columns()[part.column].name);
     }
     text
+}
+
+/// Returns the Rust type of the keys of an index with these parts.
+pub(crate) fn index_key_type(schema: &Schema, parts: &[PartSchema]) -> String {
+    let of_part = |part: &PartSchema| {
+        let column = rust_type(&schema.columns()[part.column]);
+        match part.order {
+            Order::Ascending => column,
+            Order::Descending => format!("Reverse<{column}>"),
+            Order::AscendingNullsLast => format!("NullsLast<{column}>"),
+            Order::DescendingNullsFirst => format!("Reverse<NullsLast<{column}>>"),
+        }
+    };
+    let types: Vec<_> = parts.iter().map(of_part).collect();
+    if let [one] = &types[..] { one.clone() } else { format!("({})", types.join(", ")) }
 }
 
 /// The Rust type of a field for the column.

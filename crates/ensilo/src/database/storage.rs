@@ -34,7 +34,7 @@ impl<E: Engine> Database<E> {
     /// rebuilt when it is opened. Copying takes no more of the disk's bandwidth than a checkpoint does
     /// ([`Options::checkpoint_bytes_per_second`](crate::Options::checkpoint_bytes_per_second)).
     ///
-    /// The call waits for a checkpoint or backup under way. The next checkpoint waits for this backup, so the
+    /// The call waits for a checkpoint or backup under way, and for a checkpoint that waits for one. The next checkpoint waits for this backup, so the
     /// log grows meanwhile. Closing the database ends a backup under way. After a failure of the log, what
     /// was stored before it can still be copied.
     ///

@@ -35,6 +35,8 @@ pub struct Backup {
 impl Durable {
     /// Copies the database as it is on disk to `target`.
     pub(crate) fn backup<E: Engine>(&self, target: &Path, live_bytes: u64) -> Result<Backup> {
+        // Backups in a row would never let one begin.
+        self.checkpointer.let_waiting_checkpoint_begin();
         self.checkpointer.with_files(|files| {
             // What was acknowledged before the call is durable by now, and the failure of a log does not take it
             // back.

@@ -1,42 +1,32 @@
-//! Checkpoints: when one is made, and how.
+//! Checkpoints: who makes one, and one at a time.
 //!
-//! # Source
-//! SiloR (OSDI 2014) §4. A checkpoint that begins in epoch `e_l` has every row as it was when the walk came
-//! by, except those that changed in `e_l` or later: these are in the log. It counts once everything up to its
-//! end, `e_h`, is durable.
-//!
-//! # Memory ordering
-//! The log has the whole row of whatever changes in `e_l` or later. That is so because every commit of these
-//! epochs sees the checkpoint's beginning: `full_rows_before` is set to "all" before this thread's own tick,
-//! and every transaction that commits in the tick's epoch or later reads that epoch with Acquire; `e_l` is an
-//! epoch after that tick.
+//! How a checkpoint is made stands in [`make`].
 
-use std::io;
+mod make;
+
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ensilo_disk::Disk;
-use ensilo_engine::{Engine, Failpoint};
-use ensilo_epoch::Epoch;
-use ensilo_log::{
-    CheckpointPlace, CheckpointWriterOptions, DatabaseFiles, FinishedCheckpoint, InstalledCheckpoint, Log,
-    OpenError, WrittenParts,
-};
+use ensilo_engine::Engine;
+use ensilo_log::{DatabaseFiles, Log, OpenError};
 use ensilo_sync::sync;
 
+use self::make::CheckpointJob;
+
 use super::checkpoint::Checkpoint;
+use super::checkpoint_counters::CheckpointCounters;
 use super::condition::{Condition, EventHook};
-use super::kept_room::KeptRoom;
+use super::kept_room::{KeptRoom, bytes_of_rows, expected_bytes};
 use super::next_recovery::{NextRecovery, RecoveryForecast};
 use super::options::{CheckpointOptions, DurableOptions};
 use super::rate_limit::RateLimit;
-use super::schedule::{LogGrowth, Room, Schedule};
+use super::schedule::{LogGrowth, Logged, Room, Schedule};
 use super::statistics::CheckpointStatistics;
-use super::walk::{Walk, io_failed};
-use crate::error::{NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
+use crate::error::Name;
 use crate::loading::LoadState;
 use crate::mutex::lock;
 use crate::trace;
@@ -59,12 +49,16 @@ pub(crate) struct Checkpointer {
     directory: PathBuf,
     /// Held while a checkpoint or a backup is made. `None` once the database is closed.
     files: sync::Mutex<Option<DatabaseFiles>>,
+    /// Whether the thread has found them in use when a checkpoint was due: backups, one after the other, let it go first. Relaxed: a hint.
+    is_waiting: AtomicBool,
+    /// What says that somebody else has taken over the files, until the log has ended for that.
+    taken_over: Mutex<Option<PathBuf>>,
     /// Whether a checkpoint or backup under way, and the thread, are to end. Never unset.
     is_stopped: AtomicBool,
     /// Whether the thread was called since it looked last.
     is_called: Mutex<bool>,
     wake: Condvar,
-    counters: Counters,
+    counters: CheckpointCounters,
     /// Whether the log that the opening has found is to be replaced by a checkpoint.
     is_overdue: AtomicBool,
     pub(super) condition: Condition,
@@ -72,26 +66,6 @@ pub(crate) struct Checkpointer {
     load: Arc<LoadState>,
     kept_room: KeptRoom,
     next_recovery: NextRecovery,
-}
-
-/// A checkpoint that is being made.
-struct CheckpointJob<'m, E> {
-    engine: &'m E,
-    log: &'m Log,
-    rate_limit: RateLimit,
-    /// Whether closing makes it: any other one ends when the database closes.
-    is_last: bool,
-}
-
-/// What checkpoints have come to.
-#[derive(Debug, Default)]
-struct Counters {
-    made: AtomicU64,
-    failed: AtomicU64,
-    is_under_way: AtomicBool,
-    bytes_written: AtomicU64,
-    last_bytes: AtomicU64,
-    last_milliseconds: AtomicU64,
 }
 
 impl Checkpointer {
@@ -114,10 +88,12 @@ impl Checkpointer {
             disk: Arc::clone(files.disk()),
             directory: files.directory().to_path_buf(),
             files: sync::Mutex::new(Some(files)),
+            is_waiting: AtomicBool::new(false),
+            taken_over: Mutex::new(None),
             is_stopped: AtomicBool::new(false),
             is_called: Mutex::new(false),
             wake: Condvar::new(),
-            counters: Counters::default(),
+            counters: CheckpointCounters::default(),
             is_overdue: AtomicBool::new(false),
             condition: Condition::new(hook),
         }
@@ -133,7 +109,8 @@ impl Checkpointer {
         self.checkpoint_within(self.options.spread_max() / 2, engine, log, false)
     }
 
-    /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options.
+    /// Makes a checkpoint that takes about so long, if that is not too slow or too fast for the options, when no other
+    /// one and no backup is made.
     fn checkpoint_within<E: Engine>(
         &self,
         within: Duration,
@@ -141,27 +118,26 @@ impl Checkpointer {
         log: &Log,
         is_last: bool,
     ) -> Result<Checkpoint> {
-        let made = self.checkpoint_alone(within, engine, log, is_last)?;
-        trace::checkpoint_made(&made);
-        Ok(made)
+        let made = self.checkpoint_of(&mut self.lock_files(), within, engine, log, is_last);
+        self.end_if_taken_over(log);
+        made.iter().for_each(trace::checkpoint_made);
+        made
     }
 
-    /// Makes a checkpoint when no other one and no backup is made.
-    fn checkpoint_alone<E: Engine>(
+    /// Makes a checkpoint of files that are locked.
+    fn checkpoint_of<E: Engine>(
         &self,
+        files: &mut Option<DatabaseFiles>,
         within: Duration,
         engine: &E,
         log: &Log,
         is_last: bool,
     ) -> Result<Checkpoint> {
-        let mut files = self.lock_files();
         let files = files.as_mut().ok_or(Error::Closed)?;
-        self.counters.is_under_way.store(true, Ordering::Relaxed);
+        let _under_way = self.counters.begin();
         let rate_limit = RateLimit::new(self.options.bytes_per_second(self.expected_bytes(engine), within));
         let made = self.make(files, &CheckpointJob { engine, log, rate_limit, is_last });
-        self.counters.is_under_way.store(false, Ordering::Relaxed);
-        let outcome = if made.is_ok() { &self.counters.made } else { &self.counters.failed };
-        outcome.fetch_add(1, Ordering::Relaxed);
+        self.counters.note(&made);
         self.condition.note_checkpoint(&made);
         if made.is_ok() {
             self.is_overdue.store(false, Ordering::Relaxed);
@@ -170,32 +146,6 @@ impl Checkpointer {
         log.retry_files();
         self.keep_room(engine, log);
         made
-    }
-
-    fn make<E: Engine>(&self, files: &mut DatabaseFiles, job: &CheckpointJob<'_, E>) -> Result<Checkpoint> {
-        assert!(self.load.is_whole(), "a checkpoint without rows of the one before");
-        let start = Instant::now();
-        // Before it is written in vain.
-        check_readable(job.engine)?;
-        let log_bytes = job.log.statistics().written_bytes;
-        let begin_epoch = self.begin(job)?;
-        E::reached(Failpoint::CheckpointBegun);
-        let place = files.begin_checkpoint(begin_epoch).map_err(failed)?;
-        match self.write_and_install(files, place.clone(), job) {
-            Ok(installed) => {
-                E::reached(Failpoint::CheckpointInstalled);
-                let made = Checkpoint::new(&installed, start.elapsed());
-                self.next_recovery.note_checkpoint(made.bytes, log_bytes);
-                self.counters.last_bytes.store(made.bytes, Ordering::Relaxed);
-                self.counters.last_milliseconds.store(made.duration.as_millis() as u64, Ordering::Relaxed);
-                Ok(made)
-            }
-            Err(error) => {
-                // What is left goes with the next checkpoint or opening.
-                let _ = files.give_up_checkpoint(&place);
-                Err(error)
-            }
-        }
     }
 
     /// Gives `work` the files as they are: none is removed and no checkpoint is made meanwhile. One under way
@@ -211,116 +161,74 @@ impl Checkpointer {
         work(files.as_ref().ok_or(Error::Closed)?)
     }
 
+    /// Returns whether a checkpoint is due and waits for the files.
+    pub(super) fn has_waiting_checkpoint(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
+    }
+
+    /// Lets a checkpoint begin that waits for the files, within two looks of the thread.
+    pub(super) fn let_waiting_checkpoint_begin(&self) {
+        // One that waits is known of when what it waits for has ended.
+        drop(self.lock_files());
+        self.call();
+        let start = Instant::now();
+        while self.has_waiting_checkpoint() && !self.is_stopped() && start.elapsed() < 2 * LOOK_INTERVAL {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Returns whether the database is being closed. It stays so.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Chooses `e_l`, and waits until all commits of earlier epochs are complete.
-    fn begin<E: Engine>(&self, job: &CheckpointJob<'_, E>) -> Result<Epoch> {
-        self.check_running(job)?;
-        let (epochs, log) = (job.engine.epochs(), job.log);
-        log.set_full_rows_before(Epoch::MAX);
-        epochs.advance();
-        let begin = epochs.global_epoch();
-        log.set_full_rows_before(begin);
-        // What is in the files of before will not be needed.
-        log.rotate();
-        while epochs.complete_frontier() < begin {
-            self.check_running(job)?;
-            thread::sleep(Duration::from_millis(1));
-        }
-        Ok(begin)
-    }
-
-    fn write_and_install<E: Engine>(
-        &self,
-        files: &mut DatabaseFiles,
-        place: CheckpointPlace,
-        job: &CheckpointJob<'_, E>,
-    ) -> Result<InstalledCheckpoint> {
-        let left_out_before = job.engine.rows_left_out();
-        let written = self.write(&place, job)?;
-        check_readable(job.engine)?;
-        if job.engine.rows_left_out() > left_out_before {
-            let text = format!("it would leave rows out: {NO_MEMORY_FOR_ROW}");
-            return Err(Error::CheckpointFailed(Name::new(text)));
-        }
-        E::reached(Failpoint::CheckpointWritten);
-        let (engine, log) = (job.engine, job.log);
-        let end_epoch = engine.epochs().global_epoch();
-        log.wait_durable(end_epoch).map_err(Error::from_log)?;
-        let finished = FinishedCheckpoint { place, end_epoch, written };
-        let installed = files.install_checkpoint(finished, log.durable_epoch());
-        installed.map_err(|error| failed(give_up_if_taken_over(error, log)))
-    }
-
-    fn write<E: Engine>(
-        &self,
-        place: &CheckpointPlace,
-        job: &CheckpointJob<'_, E>,
-    ) -> Result<Vec<WrittenParts>> {
-        let checkpointers = self.options.threads;
-        let options = CheckpointWriterOptions {
-            parts: (self.options.parts / checkpointers).max(1),
-            compression: self.options.compression,
-            sync_bytes: self.options.sync_bytes,
-        };
-        let failed = |error| io_failed(place, &error);
-        let first = place.writer(0, options).map_err(failed)?;
-        let others = (1..checkpointers).map(|checkpointer| place.writer(checkpointer, options));
-        let others = others.collect::<io::Result<_>>().map_err(failed)?;
-        let copies = place.writer_of_copies(options).map_err(failed)?;
-        let bytes_before = self.counters.bytes_written.load(Ordering::Relaxed);
-        let expected_bytes = self.next_bytes(job.engine);
-        let check = |bytes| {
-            self.kept_room.keep(expected_bytes.saturating_sub(bytes), job.log);
-            self.counters.bytes_written.fetch_max(bytes_before + bytes, Ordering::Relaxed);
-            job.rate_limit.wait(bytes, || self.check_running(job).is_err());
-            self.check_running(job)
-        };
-        Walk::new(job.engine, place, checkpointers as usize, check).write(first, others, copies)
-    }
-
     /// About how many bytes the next checkpoint will have.
     fn expected_bytes<E: Engine>(&self, engine: &E) -> u64 {
-        match self.counters.last_bytes.load(Ordering::Relaxed) {
-            0 => bytes_of_rows(engine),
-            last => last,
-        }
+        expected_bytes(engine, self.counters.last_bytes())
     }
 
-    /// How many bytes the next checkpoint needs at most, about: the rows may have become more since the last one.
+    /// How many bytes the next checkpoint needs at most, about: the rows may have become more since the last one, and become more until memory
+    /// is full.
     fn next_bytes<E: Engine>(&self, engine: &E) -> u64 {
         let bytes = self.expected_bytes(engine).max(bytes_of_rows(engine));
-        bytes + bytes / 4
+        let growth_bytes = self.kept_room.growth_bytes(engine.statistics().memory.live_bytes);
+        (bytes + bytes / 4).saturating_add(growth_bytes)
     }
 
-    /// Has rows that leave memory leave free what log and next checkpoint need.
+    /// Has rows that leave memory leave free what log and next checkpoint need: the log alone as long as rows are being loaded, before which no
+    /// checkpoint is made.
     pub(super) fn keep_room<E: Engine>(&self, engine: &E, log: &Log) {
-        self.kept_room.keep(self.next_bytes(engine), log);
+        let checkpoint_bytes = if self.load.is_whole() { self.next_bytes(engine) } else { 0 };
+        self.kept_room.keep(checkpoint_bytes, log);
     }
 
     /// Returns how much room the disks have.
     fn room<E: Engine>(&self, engine: &E, log: &Log) -> Room {
         let free_bytes = |directory: &PathBuf| self.disk.free_bytes(directory).ok().flatten();
+        let here_bytes = free_bytes(&self.directory);
+        let is_room_kept = here_bytes.is_some_and(|bytes| self.kept_room.is_needed(bytes));
         Room {
             is_log_short: log.is_short_of_space(),
-            free_bytes: free_bytes(&self.directory),
+            is_eviction_refused: is_room_kept && engine.eviction_failure().is_some(),
+            free_bytes: here_bytes,
             log_free_bytes: self.log_directories.iter().filter_map(free_bytes).min(),
             expected_bytes: self.expected_bytes(engine),
             log_file_bytes: self.log_file_bytes,
         }
     }
 
-    fn log_growth<E: Engine>(&self, engine: &E, log: &Log) -> LogGrowth {
+    pub(super) fn log_growth<E: Engine>(&self, engine: &E, log: &Log) -> LogGrowth {
         LogGrowth {
-            written_bytes: log.statistics().written_bytes,
+            written: Logged::of(log),
+            found_bytes: self.next_recovery.found_bytes(),
+            replaced: self.next_recovery.replaced(),
+            checkpoints: self.counters.made(),
             due_bytes: self.next_recovery.log_bytes_due(
                 &self.options,
                 self.expected_bytes(engine),
                 bytes_of_rows(engine),
             ),
+            is_overdue: self.is_overdue(),
         }
     }
 
@@ -332,13 +240,6 @@ impl Checkpointer {
     /// Returns what a recovery would take now.
     pub(super) fn next_recovery<E: Engine>(&self, engine: &E, log: &Log) -> RecoveryForecast {
         self.next_recovery.forecast(log.statistics().written_bytes, bytes_of_rows(engine))
-    }
-
-    fn check_running<E>(&self, job: &CheckpointJob<'_, E>) -> Result<()> {
-        if self.is_stopped() && !job.is_last {
-            return Err(Error::Closed);
-        }
-        job.log.failure().map_or(Ok(()), |failure| Err(Error::from_log(failure)))
     }
 
     /// Lets a checkpoint be made soon, unless none is made by itself: the log that the opening has found is
@@ -364,18 +265,37 @@ impl Checkpointer {
     /// # Errors
     /// [`Error::CheckpointFailed`]; what is stored is stored.
     pub(super) fn note_durable(&self, log: &Log) -> Result<()> {
-        let mut files = self.lock_files();
-        let noted = files.as_mut().ok_or(Error::Closed)?.note_durable(log.durable_epoch());
-        noted.map_err(|error| failed(give_up_if_taken_over(error, log)))
+        let noted = self.note_durable_in(self.lock_files().as_mut(), log);
+        self.end_if_taken_over(log);
+        noted
+    }
+
+    fn note_durable_in(&self, files: Option<&mut DatabaseFiles>, log: &Log) -> Result<()> {
+        let noted = files.ok_or(Error::Closed)?.note_durable(log.durable_epoch());
+        noted.map_err(|error| failed(self.note_if_taken_over(error)))
+    }
+
+    /// Notes that somebody else has taken over the files of the log, if that is the error.
+    fn note_if_taken_over(&self, error: OpenError) -> OpenError {
+        if let OpenError::TakenOver { file } = &error {
+            *lock(&self.taken_over) = Some(file.clone());
+        }
+        error
+    }
+
+    /// Ends the log if somebody else has taken over its files, while these are not locked: it calls closures of the program, which may make a backup.
+    fn end_if_taken_over(&self, log: &Log) {
+        let file = lock(&self.taken_over).take();
+        file.iter().for_each(|file| log.give_up(file));
     }
 
     /// Returns the schedule of checkpoints, which counts what is logged from now on.
     pub(super) fn schedule(&self, log: &Log) -> Schedule {
-        Schedule::new(self.options, log.statistics().written_bytes, self.is_overdue())
+        Schedule::new(self.options, Logged::of(log), Instant::now())
     }
 
     /// Makes checkpoints when they are due, notes how far everything is stored, and reports what happens,
-    /// until stopped.
+    /// until stopped. Waits for nobody who makes a checkpoint or a backup.
     pub(super) fn run<E: Engine>(&self, engine: &E, log: &Log, mut schedule: Schedule) {
         let mut noted = Instant::now();
         loop {
@@ -383,26 +303,56 @@ impl Checkpointer {
             self.condition.observe_load(&self.load);
             self.condition.observe_eviction(engine.eviction_failure());
             self.condition.report();
-            self.keep_room(engine, log);
+            if self.counters.is_under_way() {
+                // It has written a part of what it needs, and says so itself.
+                self.kept_room.follow(log);
+            } else {
+                self.keep_room(engine, log);
+            }
             if self.is_stopped() {
                 return;
             }
-            let is_running = log.failure().is_none();
-            let is_possible = is_running && self.load.is_whole();
-            if is_running && noted.elapsed() >= NOTE_INTERVAL {
+            if log.failure().is_none() && noted.elapsed() >= NOTE_INTERVAL && self.try_note_durable(log) {
                 noted = Instant::now();
-                // What went wrong is tried again after the same time.
-                let _ = self.note_durable(log);
             }
-            schedule.note_overdue(self.is_overdue());
-            // What is due while rows are being loaded is so afterwards.
-            let due = is_possible.then(|| schedule.due(self.log_growth(engine, log), self.room(engine, log)));
-            match due.flatten() {
-                // What went wrong is noted, and tried again when the next one is due.
-                Some(within) => schedule.note(self.checkpoint_within(within, engine, log, false).is_ok()),
-                None => self.wait(),
+            if !self.make_if_due(engine, log, &mut schedule) {
+                self.wait();
             }
         }
+    }
+
+    /// Makes a checkpoint if one is due and the files are not in use. Returns whether to look again at once.
+    fn make_if_due<E: Engine>(&self, engine: &E, log: &Log, schedule: &mut Schedule) -> bool {
+        let state = || (self.log_growth(engine, log), self.room(engine, log));
+        // What is due while rows are being loaded is so afterwards.
+        let is_possible = log.failure().is_none() && self.load.is_whole();
+        let due = is_possible.then(state);
+        let due = due.and_then(|(growth, room)| schedule.due(Instant::now(), growth, room));
+        let is_due = due.is_some();
+        let files = is_due.then(|| self.try_lock_files()).flatten();
+        self.is_waiting.store(is_due && files.is_none(), Ordering::Relaxed);
+        let Some(mut files) = files else { return false };
+        // One may have been made in between.
+        let ((growth, room), now) = (state(), Instant::now());
+        let Some(within) = schedule.due(now, growth, room) else { return true };
+        let tried = schedule.begin(now, growth, room);
+        let made = self.checkpoint_of(&mut files, within, engine, log, false);
+        drop(files);
+        self.end_if_taken_over(log);
+        // What went wrong is noted, and stays due.
+        schedule.note(&tried, Instant::now(), made.is_ok(), log.is_short_of_space());
+        made.iter().for_each(trace::checkpoint_made);
+        true
+    }
+
+    /// Writes into the manifest how far everything is stored, unless a checkpoint or a backup is made. Returns whether that was tried: what
+    /// went wrong is tried again after the same time.
+    fn try_note_durable(&self, log: &Log) -> bool {
+        let Some(mut files) = self.try_lock_files() else { return false };
+        let _ = self.note_durable_in(files.as_mut(), log);
+        drop(files);
+        self.end_if_taken_over(log);
+        true
     }
 
     /// Waits a while, or until called.
@@ -446,42 +396,21 @@ impl Checkpointer {
     }
 
     pub(crate) fn statistics(&self) -> CheckpointStatistics {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        CheckpointStatistics {
-            made: get(&self.counters.made),
-            failed: get(&self.counters.failed),
-            is_under_way: self.counters.is_under_way.load(Ordering::Relaxed),
-            bytes_written: get(&self.counters.bytes_written),
-            last_bytes: get(&self.counters.last_bytes),
-            last_duration: Duration::from_millis(get(&self.counters.last_milliseconds)),
-        }
+        self.counters.statistics()
     }
 
     fn lock_files(&self) -> sync::MutexGuard<'_, Option<DatabaseFiles>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Returns about how many bytes of keys and rows there are: about half of what memory takes are some, and all that has left it.
-pub(super) fn bytes_of_rows<E: Engine>(engine: &E) -> u64 {
-    let statistics = engine.statistics();
-    statistics.memory.live_bytes / 2 + statistics.cold.row_bytes
-}
-
-/// Checks that a walk finds all rows that there is memory for.
-fn check_readable<E: Engine>(engine: &E) -> Result<()> {
-    engine.unreadable_rows().map_or(Ok(()), |reason| {
-        let text = format!("it would leave rows out. {UNREADABLE_ROW}: {reason}");
-        Err(Error::CheckpointFailed(Name::new(text)))
-    })
-}
-
-/// Ends the log if somebody else has taken over its files.
-fn give_up_if_taken_over(error: OpenError, log: &Log) -> OpenError {
-    if let OpenError::TakenOver { file } = &error {
-        log.give_up(file);
+    /// Returns the files unless a checkpoint or a backup is made.
+    fn try_lock_files(&self) -> Option<sync::MutexGuard<'_, Option<DatabaseFiles>>> {
+        match self.files.try_lock() {
+            Ok(files) => Some(files),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
-    error
 }
 
 /// Turns what keeps rows from being loaded into what keeps a checkpoint from being made.

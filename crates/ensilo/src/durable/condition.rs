@@ -23,8 +23,8 @@ const PENDING_MAX: usize = 64;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A checkpoint could not be made. Nothing is lost: the log goes further back. It is tried again when the
-    /// next one is due.
+    /// A checkpoint could not be made. Nothing is lost: the log goes further back. One that was due is tried again
+    /// after a while.
     CheckpointFailed {
         /// The text of the error that [`Database::checkpoint`](crate::Database::checkpoint) would have
         /// returned.
@@ -50,7 +50,7 @@ pub enum Event {
         error: LogError,
     },
     /// Rows should leave memory under [`Options::memory_limit_bytes`](crate::Options::memory_limit_bytes), and the disk takes none, or has no
-    /// more free than the log and the next checkpoint need. What needs memory may end with [`Error::OutOfMemory`], and so may reading a row
+    /// more free than the log and checkpoints need, which grow until memory is full. What needs memory may end with [`Error::OutOfMemory`], and so may reading a row
     /// that has left.
     EvictionFailed {
         /// The directory, and what the system said.
@@ -74,7 +74,8 @@ pub enum Event {
         /// Why.
         error: LogError,
     },
-    /// All that was reported of the files is over: the next log file is there, a checkpoint was made, and rows have left memory again.
+    /// All that was reported of the files is over: the next log file is there, a checkpoint was made, and the disk has room again for rows that leave
+    /// memory.
     Recovered,
 }
 
@@ -119,7 +120,8 @@ pub struct Degraded {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum DegradedReason {
-    /// Rows that should leave memory cannot: see [`Event::EvictionFailed`]. Room on the disk heals it, once rows leave again.
+    /// Rows that should leave memory cannot: see [`Event::EvictionFailed`]. Room on the disk heals it, within
+    /// seconds.
     EvictionFailed,
     /// The last checkpoint could not be made: the log grows, and with it the time that the next opening
     /// takes. The next checkpoint that is made heals it.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::options::CheckpointOptions;
-use super::schedule::SHARE;
+use super::schedule::{Logged, SHARE};
 use super::statistics::RecoveryStatistics;
 
 /// What a recovery would take if the process ended now, see
@@ -98,6 +98,8 @@ pub(super) struct NextRecovery {
     checkpoint_bytes: AtomicU64,
     /// What of the log that checkpoint has replaced, the log of earlier openings included.
     replaced_log_bytes: AtomicU64,
+    /// How many transactions of this opening were logged when that checkpoint began.
+    replaced_transactions: AtomicU64,
 }
 
 impl NextRecovery {
@@ -107,14 +109,27 @@ impl NextRecovery {
             found_log_bytes,
             checkpoint_bytes: AtomicU64::new(checkpoint_bytes),
             replaced_log_bytes: AtomicU64::new(0),
+            replaced_transactions: AtomicU64::new(0),
         }
     }
 
-    /// Notes a checkpoint of so many bytes, which began when the present opening had written `log_bytes` of log.
-    pub(super) fn note_checkpoint(&self, checkpoint_bytes: u64, log_bytes: u64) {
+    /// Notes a checkpoint of so many bytes, which began when the present opening had logged so much.
+    pub(super) fn note_checkpoint(&self, checkpoint_bytes: u64, logged: Logged) {
         // Relaxed: they are for forecasts alone.
         self.checkpoint_bytes.store(checkpoint_bytes, Ordering::Relaxed);
-        self.replaced_log_bytes.store(self.found_log_bytes + log_bytes, Ordering::Relaxed);
+        self.replaced_log_bytes.store(self.found_log_bytes + logged.bytes, Ordering::Relaxed);
+        self.replaced_transactions.store(logged.transactions, Ordering::Relaxed);
+    }
+
+    /// Returns how much log of earlier openings no checkpoint has replaced.
+    pub(super) fn found_bytes(&self) -> u64 {
+        self.found_log_bytes.saturating_sub(self.replaced_log_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Returns what of the log of this opening the last checkpoint has replaced.
+    pub(super) fn replaced(&self) -> Logged {
+        let bytes = self.replaced_log_bytes.load(Ordering::Relaxed).saturating_sub(self.found_log_bytes);
+        Logged { bytes, transactions: self.replaced_transactions.load(Ordering::Relaxed) }
     }
 
     /// Returns what a recovery would take when this opening has written so much log, and there are `row_bytes` of rows.
@@ -178,6 +193,10 @@ mod tests {
         }
     }
 
+    fn logged(bytes: u64) -> Logged {
+        Logged { bytes, transactions: 1 }
+    }
+
     fn measured_next() -> NextRecovery {
         NextRecovery::new(RecoveryRates::new(&recovery(), 2, 4 * GB), 2 * GB, GB)
     }
@@ -199,7 +218,7 @@ mod tests {
     #[test]
     fn a_checkpoint_takes_the_place_of_the_log_before_it() {
         let next = measured_next();
-        next.note_checkpoint(4 * GB, GB / 2);
+        next.note_checkpoint(4 * GB, logged(GB / 2));
         let now = next.forecast(GB, 4 * GB);
         assert_eq!((now.checkpoint_bytes, now.log_bytes), (4 * GB, GB / 2));
         assert_eq!(now.duration, Duration::from_millis(8000 + 2500 + 1000));
@@ -208,7 +227,7 @@ mod tests {
     #[test]
     fn the_log_may_grow_by_what_is_replayed_in_the_time_that_is_left() {
         let next = measured_next();
-        next.note_checkpoint(2 * GB, 0);
+        next.note_checkpoint(2 * GB, logged(0));
         let due = next.log_bytes_due(&options(23), 2 * GB, 4 * GB);
         // Of 23 s the rows take 5; in the others 3.6 GB are replayed, of which the next checkpoint takes 4 parts of 9 to be made.
         assert_eq!(due, 2 * GB);
@@ -221,14 +240,14 @@ mod tests {
         let next = measured_next();
         assert_eq!(next.log_bytes_due(&options(23), 2 * GB, 4 * GB), GB);
         assert_eq!(next.log_bytes_due(&options(1), 2 * GB, 4 * GB), 0, "at once");
-        next.note_checkpoint(2 * GB, 0);
+        next.note_checkpoint(2 * GB, logged(0));
         assert_eq!(next.log_bytes_due(&options(23), 2 * GB, 4 * GB), 2 * GB);
     }
 
     #[test]
     fn rows_that_take_too_long_by_themselves_are_not_written_all_the_time() {
         let next = measured_next();
-        next.note_checkpoint(2 * GB, 0);
+        next.note_checkpoint(2 * GB, logged(0));
         assert_eq!(next.log_bytes_due(&options(1), 2 * GB, 4 * GB), GB);
         assert_eq!(next.log_bytes_due(&options(0), 0, 0), DUE_BYTES_MIN);
     }

@@ -4,7 +4,7 @@
 //! SiloR (OSDI 2014) §5. Opening goes so:
 //! ```text
 //! lock, look          which files belong to the database, and up to which epoch all is stored
-//! replay              checkpoint and log into stores, in any order, by all cores
+//! replay              checkpoint and log into stores, roughly in the order of epochs, by all cores
 //! load the catalog    the system tables' rows become tables and indexes
 //! rebuild indexes     their entries follow from the rows
 //! begin a generation  new log files, then the manifest that names them: from here on a commit can be stored
@@ -27,11 +27,11 @@ use ensilo_log::{
     ReadOnlyFiles, ReplayError,
 };
 
-use super::checkpointer::{Checkpointer, bytes_of_rows};
-use super::kept_room::KeptRoom;
+use super::checkpointer::Checkpointer;
+use super::kept_room::{KeptRoom, bytes_of_rows};
+use super::log_backlog::LogBacklog;
 use super::next_recovery::{NextRecovery, RecoveryRates};
 use super::read_only::ReadOnly;
-use super::schedule::LogBacklog;
 use super::statistics::RecoveryStatistics;
 use super::{Durable, progress};
 use crate::error::{Abort, NO_MEMORY_FOR_ROW, Name, UNREADABLE_ROW};
@@ -70,7 +70,7 @@ pub(crate) fn to_write<E: Engine>(
     let cold_place = ColdPlace::new(Arc::clone(&disk), directory.join("cold"));
     // Also if no row will leave memory now; the directory is locked.
     cold_place.remove_leftovers();
-    let room = KeptRoom::new(Arc::clone(&cold_place.kept_free_bytes), &options.durable);
+    let room = KeptRoom::new(Arc::clone(&cold_place.kept_free_bytes), &options);
     if E::EVICTS && options.memory_limit_bytes.is_some() {
         engine_options.cold_place = Some(cold_place);
     }
@@ -97,7 +97,10 @@ pub(crate) fn to_read<E: Engine>(
     if options.beside_writer {
         return to_read_beside(&options, &disk, &directory);
     }
-    let files = ensilo_log::inspect_read_only(&disk, &directory).map_err(Error::from_open)?;
+    let is_looked_into = options.is_looked_into;
+    let refused = |error: OpenError| if is_looked_into { error } else { error.of_read_only() };
+    let files =
+        ensilo_log::inspect_read_only(&disk, &directory).map_err(|error| Error::from_open(refused(error)))?;
     let (shared, recovery, loads) = read::<E>(options, &files, &directory)?;
     let log = Log::read_only(disk, Arc::clone(shared.engine.epochs()));
     shared.set_read_only(ReadOnly::new(log, files, recovery));

@@ -68,7 +68,8 @@ pub(super) fn shown<R>(hook: Option<&RecoveryHook>, work: impl FnOnce(&Progress)
     let (end, ended) = channel::<()>();
     thread::scope(|scope| {
         let progress = &progress;
-        scope.spawn(move || {
+        let thread = thread::Builder::new().name("ensilo-progress".to_owned());
+        let started = thread.spawn_scoped(scope, move || {
             while ended.recv_timeout(REPORT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 hook.report(&RecoveryProgress::of_replay(progress));
             }
@@ -76,6 +77,10 @@ pub(super) fn shown<R>(hook: Option<&RecoveryHook>, work: impl FnOnce(&Progress)
         });
         let result = work(progress);
         drop(end);
+        if started.is_err() {
+            // Without a thread for it, the hook learns the end alone.
+            hook.report(&RecoveryProgress::of_replay(progress));
+        }
         result
     })
 }

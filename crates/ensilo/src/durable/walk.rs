@@ -7,14 +7,15 @@
 use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::{Arc, Mutex};
 
 use ensilo_engine::{Engine, Failpoint, KeyRange, Store, StoredRow};
 use ensilo_log::{CheckpointPlace, CheckpointWriter, DEFINITION_TABLES, WrittenParts};
+use ensilo_sync::side_by_side;
 
 use crate::error::Name;
+use crate::mutex::lock;
 use crate::{Error, Result};
 
 /// So many ranges of a table for each checkpointer: where one has more rows than others, they still end
@@ -78,15 +79,13 @@ impl<'w, E: Engine, C: Fn(u64) -> Result<()> + Sync> Walk<'w, E, C> {
             self.write_range(&mut [&mut first, &mut copies], store, &KeyRange::ALL)?;
         }
         let copies = self.finish(copies)?;
-        thread::scope(|scope| {
-            let others: Vec<_> =
-                others.into_iter().map(|writer| scope.spawn(|| self.checkpointer(writer))).collect();
-            let first = [Ok(copies), self.checkpointer(first)];
-            let others = others
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            first.into_iter().chain(others).collect()
-        })
+        let writers: Vec<_> =
+            [first].into_iter().chain(others).map(|writer| Mutex::new(Some(writer))).collect();
+        let written = side_by_side("ensilo-checkpoint", writers.len(), |checkpointer| {
+            // Each is taken once.
+            lock(&writers[checkpointer]).take().map(|writer| self.checkpointer(writer))
+        });
+        [Ok(copies)].into_iter().chain(written.into_iter().flatten()).collect()
     }
 
     fn checkpointer(&self, mut writer: CheckpointWriter) -> Result<WrittenParts> {

@@ -7,6 +7,7 @@ use ensilo_row::{KeyBuf, Words as _};
 
 use super::DynamicTable;
 use crate::error::WrongType;
+use crate::long_values::Wanted;
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::table::{Bounds, ByIndex, ScanRange};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
@@ -51,7 +52,7 @@ impl<E: Engine> EncodedTable<'_, E> {
         let core = &self.0.core;
         tx.statement(|inner| {
             core.check(inner.local)?;
-            inner.get_in(core, &key_of_bytes(key), |row| bytes_of(&RowWords(row)))
+            inner.get_in(core, &key_of_bytes(key), Wanted::All, |row| bytes_of(&RowWords(row)))
         })
     }
 
@@ -121,10 +122,13 @@ impl<E: Engine> EncodedTable<'_, E> {
         tx.statement(|inner| {
             core.check(inner.local)?;
             match &index {
-                None => {
-                    range.run_rows(inner, core, |key, row| (key_of_bytes(key), bytes_of(&RowWords(row))), row)
-                }
-                Some(index) => ByIndex { table: core, index, range }.run(
+                None => range.run_rows(
+                    inner,
+                    (core, Wanted::All),
+                    |key, row| (key_of_bytes(key), bytes_of(&RowWords(row))),
+                    row,
+                ),
+                Some(index) => ByIndex { table: core, index, range, wanted: Wanted::All }.run(
                     inner,
                     |_, _| true,
                     |key, row| (key.clone(), bytes_of(row)),

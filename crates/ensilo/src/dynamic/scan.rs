@@ -12,6 +12,7 @@ use super::{DynamicTable, decode_columns};
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
+use crate::long_values::Wanted;
 use crate::queue;
 use crate::row_words::{RowWords, key_of_bytes, whole};
 use crate::table::{Bounds, ByIndex, Cursor, OwnedScan, ReadAhead, ReadOwned, ScanFlow, ScanRange};
@@ -156,10 +157,10 @@ impl<'h, E: Engine> DynamicScan<'h, E> {
         let (table, range) = (&*self.table.core, self.range.clone());
         let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
         tx.statement(|inner| match self.index.as_deref() {
-            None => queue::take_first(inner, table, range, decode),
+            None => queue::take_first(inner, (table, self.wanted()), range, decode),
             Some(index) => {
                 let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
-                queue::take_first_by_index(inner, (table, index), range, is_wanted, decode)
+                queue::take_first_by_index(inner, (table, index, self.wanted()), range, is_wanted, decode)
             }
         })
     }
@@ -176,7 +177,7 @@ impl<'h, E: Engine> DynamicScan<'h, E> {
     ) -> Result<()> {
         self.range.run_rows(
             inner,
-            &self.table.core,
+            (&self.table.core, self.wanted()),
             |key, row| self.decode(key, &RowWords(row)),
             |decoded| {
                 let (key, columns) = whole(decoded);
@@ -192,7 +193,7 @@ impl<'h, E: Engine> DynamicScan<'h, E> {
         each: &mut impl FnMut(&[Value], &[Value]) -> ControlFlow<()>,
     ) -> Result<()> {
         let table = &*self.table.core;
-        let scan = ByIndex { table, index, range: self.range.clone() };
+        let scan = ByIndex { table, index, range: self.range.clone(), wanted: self.wanted() };
         scan.run(
             inner,
             |entry_key, key| self.is_within(index, entry_key, key),
@@ -210,6 +211,11 @@ impl<'h, E: Engine> DynamicScan<'h, E> {
         let mut full = entry_key.clone();
         whole(self.table.core.schema.complete_index_key(&index.schema, key.as_bytes(), &mut full));
         within.contains(&full)
+    }
+
+    /// Returns the columns that are asked for.
+    fn wanted(&self) -> Wanted<'_> {
+        self.columns.as_deref().map_or(Wanted::All, Wanted::Columns)
     }
 
     fn decode(&self, key: &[u8], row: &RowWords<'_>) -> Result<(Vec<Value>, Vec<Value>), Malformed> {
@@ -271,12 +277,13 @@ impl<E: Engine> ReadAhead<E> for DynamicScan<'_, E> {
             None => {
                 let decode =
                     |key: &[u8], row: RowRef<'_>| (key_of_bytes(key), self.decode(key, &RowWords(row)));
-                range.run_rows(inner, table, decode, |(key, decoded)| each(key, decoded))
+                range.run_rows(inner, (table, self.wanted()), decode, |(key, decoded)| each(key, decoded))
             }
             Some(index) => {
                 let is_wanted = |entry_key: &KeyBuf, key: &KeyBuf| self.is_within(index, entry_key, key);
                 let decode = |key: &KeyBuf, row: &RowWords<'_>| self.decode(key.as_bytes(), row);
-                ByIndex { table, index, range }.read_with_entry_keys(inner, is_wanted, decode, each)
+                ByIndex { table, index, range, wanted: self.wanted() }
+                    .read_with_entry_keys(inner, is_wanted, decode, each)
             }
         }
     }

@@ -40,24 +40,54 @@ impl fmt::Debug for Name {
 
 /// The name of a column or an index, and the table that it is of, or that has none of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameInTable(Box<(Box<str>, Box<str>)>);
+pub struct NameInTable(Box<Named>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    table: Box<str>,
+    name: Box<str>,
+    /// What the table has instead, as far as it is known.
+    instead: Option<Box<str>>,
+}
+
+/// So many names are listed that a table has.
+const NAMES_LISTED_MAX: usize = 8;
 
 impl NameInTable {
     #[cold]
     pub(crate) fn new(table: impl Into<Box<str>>, name: impl Into<Box<str>>) -> Self {
-        NameInTable(Box::new((table.into(), name.into())))
+        NameInTable(Box::new(Named { table: table.into(), name: name.into(), instead: None }))
+    }
+
+    /// Returns a name that the table does not have, where it has these.
+    #[cold]
+    pub(crate) fn not_among(table: &str, name: &str, names: &[&str]) -> Self {
+        let listed = names[..names.len().min(NAMES_LISTED_MAX)].join(", ");
+        let instead = match names.len().checked_sub(NAMES_LISTED_MAX + 1) {
+            None if names.is_empty() => "none".to_owned(),
+            None => listed,
+            Some(more) => format!("{listed} and {} more", more + 1),
+        };
+        let instead = Some(instead.into());
+        NameInTable(Box::new(Named { table: table.into(), name: name.into(), instead }))
     }
 
     /// Returns the table's name.
     #[must_use]
     pub fn table(&self) -> &str {
-        &self.0.0
+        &self.0.table
     }
 
     /// Returns the name of the column or the index.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.1
+        &self.0.name
+    }
+
+    /// Writes that the table has no index of this name, and which ones it has, if that is known.
+    pub(super) fn write_unknown_index(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table {} has no index {}", self.table(), self.name())?;
+        self.0.instead.iter().try_for_each(|instead| write!(f, "; its indexes: {instead}"))
     }
 }
 

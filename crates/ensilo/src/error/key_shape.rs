@@ -5,23 +5,33 @@ use std::sync::Arc;
 
 use ensilo_row::{IndexSchema, Schema};
 
+use crate::long_values::row_key_of;
+
 /// What the keys of a table, or of one of its indexes, consist of.
 #[derive(Clone)]
 pub(crate) struct KeyShape {
     schema: Arc<Schema>,
     index: Option<IndexSchema>,
+    /// Whether they are keys of pieces of long values, which are shown as those of their rows.
+    is_of_pieces: bool,
 }
 
 impl KeyShape {
     /// Returns the shape of the table's primary keys, or of the keys in an index.
     pub(crate) fn new(schema: &Arc<Schema>, index: Option<&IndexSchema>) -> Self {
-        KeyShape { schema: Arc::clone(schema), index: index.cloned() }
+        KeyShape { schema: Arc::clone(schema), index: index.cloned(), is_of_pieces: false }
+    }
+
+    /// Returns the shape of the keys that pieces of long values have, of a table with primary keys of this one.
+    pub(crate) fn of_pieces(self) -> Self {
+        KeyShape { is_of_pieces: true, ..self }
     }
 
     /// Returns the key by the values of its columns; as hexadecimal digits if it is no key of this shape.
     pub(crate) fn show(&self, key: &[u8]) -> String {
+        let of_row = if self.is_of_pieces { row_key_of(key) } else { None };
         self.schema
-            .shown_key(self.index.as_ref(), key)
+            .shown_key(self.index.as_ref(), of_row.unwrap_or(key))
             .unwrap_or_else(|_| format!("key {}", hexadecimal(key)))
     }
 }

@@ -10,6 +10,7 @@ use super::{ExpiryCore, ExpiryOptions};
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::error::{Name, NameInTable};
+use crate::long_values::Nothing;
 use crate::queue;
 use crate::row_pass::{FoundRow, PassTarget};
 use crate::row_words::key_of_bytes;
@@ -54,9 +55,10 @@ impl<E: Engine> PassTarget<E> for Target<E::Store> {
     fn change(&self, inner: &mut Inner<'_, TransactionOf<'_, E>>, key: &KeyBuf) -> Result<bool> {
         let range = ScanRange::new(Bounds::only(key.clone()));
         let taken = match self.index.as_deref() {
-            None => queue::take_first(inner, &self.table, range, |_, _| Ok(())),
+            None => queue::take_first(inner, (&self.table, Nothing), range, |_, _| Ok(())),
             Some(index) => {
-                queue::take_first_by_index(inner, (&self.table, index), range, |_, _| true, |_, _| Ok(()))
+                let table = (&*self.table, index, Nothing);
+                queue::take_first_by_index(inner, table, range, |_, _| true, |_, _| Ok(()))
             }
         };
         Ok(taken?.is_some())

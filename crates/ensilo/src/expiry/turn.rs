@@ -1,12 +1,12 @@
 //! Who removes rows of a table that have expired at the moment.
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 
 use ensilo_engine::Engine;
 use ensilo_epoch::Epoch;
 use ensilo_log::is_in_foreign_code;
 
-use crate::mutex::lock;
+use crate::mutex::{lock, try_lock};
 use crate::shared::DatabaseShared;
 use crate::worker;
 
@@ -34,10 +34,6 @@ impl Turn {
 
     /// Takes it if nobody else has it.
     pub(super) fn try_take(&self) -> Option<TakenTurn<'_>> {
-        match self.0.try_lock() {
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_lock(&self.0)
     }
 }

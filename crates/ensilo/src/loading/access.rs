@@ -22,11 +22,11 @@ impl<Raw: Read> Inner<'_, Raw> {
         if table.load.is_over() { Ok(()) } else { self.load_keys_now(table, keys) }
     }
 
-    /// Sees to it that rows may be written: the table is in memory as a whole if it has indexes. A row that is
+    /// Sees to it that rows may be written: nothing of the table was found damaged, and it is in memory as a whole if it has indexes. A row that is
     /// changed was found before, and one that is inserted has its key [loaded](Inner::load_key).
     #[inline(always)]
     pub(crate) fn load_to_write(&mut self, table: &TableCore<Raw::Store>) -> Result<()> {
-        if table.load.is_over() { Ok(()) } else { self.load_to_write_now(table) }
+        if table.is_loaded() { Ok(()) } else { self.load_to_write_now(table) }
     }
 
     /// Checks whether the transaction may read an index of the table, once all of its entries are there.
@@ -69,6 +69,9 @@ impl<Raw: Read> Inner<'_, Raw> {
 
     #[cold]
     fn load_to_write_now(&mut self, table: &TableCore<Raw::Store>) -> Result<()> {
+        if let Some(of_pieces) = table.long.as_ref().and_then(|long| long.store.pieces.load.get()) {
+            of_pieces.check_sound()?;
+        }
         let Some(load) = table.load.get() else { return Ok(()) };
         // The set does not change meanwhile: who changes it waits for the whole table.
         if table.indexes.snapshot().is_empty() { load.check_sound() } else { self.load_whole_now(table) }

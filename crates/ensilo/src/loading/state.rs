@@ -1,7 +1,7 @@
 //! How far the loading of a database is, and what waits for its end.
 
-use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use ensilo_engine::TableId;
 use ensilo_sync::atomic::Ordering;
 use ensilo_sync::unchecked::{AtomicBool, AtomicU64};
 
+use crate::catalog::is_of_system;
 use crate::error::{Abort, Name, NestedCall};
 use crate::mutex::lock;
 use crate::{Error, Result};
@@ -28,7 +29,7 @@ pub struct LoadStatistics {
     pub blocks_total: u64,
     /// Blocks that are loaded.
     pub blocks_done: u64,
-    /// Tables of which rows, or entries of indexes, are not in memory yet.
+    /// Tables of programs of which rows, long values or entries of indexes are not in memory yet.
     pub tables_left: u64,
     /// Why a table cannot be loaded: see [`Error::LoadFailed`](crate::Error::LoadFailed).
     pub failure: Option<String>,
@@ -51,30 +52,45 @@ pub(crate) struct LoadState {
 /// What is left to be loaded.
 #[derive(Debug, Default)]
 struct Left {
-    /// Tables that are not loaded yet; with the reason, those that cannot be.
-    tables: BTreeMap<TableId, Option<Name>>,
+    /// Tables, and stores of long values, that are not loaded yet.
+    tables: BTreeMap<TableId, LeftTable>,
     /// Whether the background has found no memory when it tried last.
     is_short_of_memory: bool,
     /// Whether nobody loads in the background any more.
     is_abandoned: bool,
 }
 
+/// A table that is not loaded yet, or its long values.
+#[derive(Debug)]
+struct LeftTable {
+    name: Arc<str>,
+    /// Why it cannot be.
+    failure: Option<Name>,
+}
+
 impl Left {
     fn failure(&self) -> Option<&Name> {
-        self.tables.values().flatten().next()
+        self.tables.values().find_map(|table| table.failure.as_ref())
+    }
+
+    /// Returns how many tables of programs are not loaded yet.
+    fn tables_of_programs(&self) -> usize {
+        let names = self.tables.values().map(|table| &*table.name).filter(|name| !is_of_system(name));
+        names.collect::<BTreeSet<_>>().len()
     }
 
     /// Returns whether there is a table that can still be loaded.
     fn has_more(&self) -> bool {
-        self.tables.values().any(Option::is_none)
+        self.tables.values().any(|table| table.failure.is_none())
     }
 }
 
 // Relaxed, in all of this: what is concluded from the numbers needs no rows; tables and stops come under the lock.
 impl LoadState {
-    /// A table with so many blocks and bytes is to be loaded.
-    pub(super) fn add_table(&self, table: TableId, blocks: u64, bytes: u64) {
-        lock(&self.left).tables.insert(table, None);
+    /// A table of this name, or its long values, with so many blocks and bytes is to be loaded.
+    pub(super) fn add_table(&self, (table, name): (TableId, &Arc<str>), blocks: u64, bytes: u64) {
+        let left = LeftTable { name: Arc::clone(name), failure: None };
+        lock(&self.left).tables.insert(table, left);
         self.blocks_total.fetch_add(blocks, Ordering::Relaxed);
         self.bytes_total.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -98,8 +114,8 @@ impl LoadState {
     /// A table cannot be loaded.
     pub(super) fn note_failure(&self, table: TableId, why: &Name) {
         // It may have been dropped since.
-        if let Some(failure) = lock(&self.left).tables.get_mut(&table) {
-            failure.get_or_insert_with(|| why.clone());
+        if let Some(table) = lock(&self.left).tables.get_mut(&table) {
+            table.failure.get_or_insert_with(|| why.clone());
         }
         self.changed.notify_all();
     }
@@ -201,7 +217,7 @@ impl LoadState {
             bytes_done: get(&self.bytes_done),
             blocks_total: get(&self.blocks_total),
             blocks_done: get(&self.blocks_done),
-            tables_left: left.tables.len() as u64,
+            tables_left: left.tables_of_programs() as u64,
             failure: left.failure().map(ToString::to_string),
         }
     }

@@ -67,7 +67,9 @@ impl<E: Engine> Loads<E> {
     /// Sees to it that rows of the table are loaded when they are touched, if it has any in the checkpoint.
     pub(crate) fn add(&mut self, table: &Arc<TableCore<E::Store>>) {
         if let Some(load) = self.take(table, true) {
-            self.shared.state.add_table(load.id(), load.blocks().all().len() as u64, load.blocks().bytes());
+            let blocks = load.blocks();
+            let named = (load.id(), &table.name);
+            self.shared.state.add_table(named, blocks.all().len() as u64, blocks.bytes());
             table.load.begin(Arc::clone(&load) as Arc<dyn LoadRows<E::Store>>);
             self.tables.push((Arc::clone(table), load));
         }

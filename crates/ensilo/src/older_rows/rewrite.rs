@@ -42,7 +42,7 @@ impl<E: Engine> Database<E> {
     /// columns were never changed has none.
     ///
     /// It is not needed: older rows are read as ever, and each becomes a row of the new columns when it is written the next time. But until then its
-    /// reads cost a little more, and what was in columns that were dropped is still in the files. It leaves them with
+    /// reads cost more, all of the row being read and converted whatever is asked for, and what was in columns that were dropped is still in the files. It leaves them with
     /// the next checkpoint; but not as long as the [change feed](Database::changes) keeps log files from before, nor where rows were postponed.
     ///
     /// ```
@@ -149,7 +149,7 @@ impl<E: Engine> PassTarget<E> for OlderRowsOf<E::Store> {
             let table = self.table.store.id();
             return Err(inner.lost(Abort::new(AbortReason::RowUnreadable, table, key.as_bytes())));
         }
-        put_copied_row(inner, &self.table, found).map(|()| true)
+        put_copied_row(inner, &self.table, key, found).map(|()| true)
     }
 
     fn continue_after(&mut self, key: KeyBuf) {

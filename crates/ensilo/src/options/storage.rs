@@ -155,7 +155,7 @@ impl Options {
     }
 
     /// Keeps the changes that commit, so that [`Database::changes`](crate::generic::Database::changes) can give them: rows are logged whole at
-    /// each change, and log files that checkpoints have taken the place of are kept up to so many bytes, for consumers that are
+    /// each change, with their values of any length, which lie in them then, and log files that checkpoints have taken the place of are kept up to so many bytes, for consumers that are
     /// behind. By default changes are not kept. An opening without this option ends the history of changes: a consumer has to read
     /// all rows anew. It says nothing to a database in memory, which has no log.
     pub fn change_feed(mut self, kept_log_bytes: u64) -> Self {

@@ -20,6 +20,7 @@ use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
 use crate::loading::Pieces;
 use crate::local::Local;
+use crate::long_values::{Wanted, Wants};
 use crate::maintain;
 use crate::older_rows::{LONG_ROW_BYTES, in_schema};
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of, whole};
@@ -50,7 +51,7 @@ impl Claimed {
 /// Those of every statement.
 pub(crate) fn take_first<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore<Raw::Store>,
+    (table, wanted): (&TableCore<Raw::Store>, impl Wants),
     mut range: ScanRange,
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<Option<R>> {
@@ -64,7 +65,7 @@ pub(crate) fn take_first<Raw: Write, R>(
         if is_still_there(inner, table, &claimed, later)?
             && let Some(found) = inner.find_to_write(&table.store, claimed.key())?
         {
-            return take(inner, table, &claimed, found, &decode).map(Some);
+            return take(inner, (table, wanted), &claimed, found, &decode).map(Some);
         }
         pass_over(inner, &mut range, claimed);
     }
@@ -81,7 +82,7 @@ pub(crate) fn take_first<Raw: Write, R>(
 /// Those of every statement on an index.
 pub(crate) fn take_first_by_index<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
-    (table, index): (&TableCore<Raw::Store>, &IndexCore<Raw::Store>),
+    (table, index, wanted): (&TableCore<Raw::Store>, &IndexCore<Raw::Store>, impl Wants),
     mut range: ScanRange,
     is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
@@ -100,7 +101,7 @@ pub(crate) fn take_first_by_index<Raw: Write, R>(
             // The row has joined the read set. It may have been moved to another entry since that look.
             maintain::copy_row(inner, table, found)?;
             if has_its_entry(inner, (table, index), &claimed) {
-                return take(inner, table, &claimed, found, &decode).map(Some);
+                return take(inner, (table, wanted), &claimed, found, &decode).map(Some);
             }
         }
         pass_over(inner, &mut range, claimed);
@@ -283,7 +284,7 @@ fn unknown_value<Raw: Write>(
 ) -> Error {
     let by_schema =
         |row: RowRef<'_>| table.schema.decode_row(key.as_bytes(), &RowWords(row), &mut Vec::new());
-    match inner.read(table.older.as_deref(), found, by_schema) {
+    match inner.read(table.form(Wanted::All), found, || Ok(key.clone()), by_schema) {
         Ok(decoded) => {
             whole(decoded);
             table.unknown_value(key.as_bytes())
@@ -295,13 +296,14 @@ fn unknown_value<Raw: Write>(
 /// Reads and deletes a row that this transaction has claimed and found.
 fn take<Raw: Write, R>(
     inner: &mut Inner<'_, Raw>,
-    table: &TableCore<Raw::Store>,
+    (table, wanted): (&TableCore<Raw::Store>, impl Wants),
     claimed: &Claimed,
     found: Raw::Found,
     decode: impl Fn(&KeyBuf, &RowWords<'_>) -> Result<R, Malformed>,
 ) -> Result<R> {
     let key = claimed.key();
-    let row = inner.read(table.older.as_deref(), found, |row| decode(key, &RowWords(row)))?;
+    let decode = |row: RowRef<'_>| decode(key, &RowWords(row));
+    let row = inner.read(table.form(wanted), found, || Ok(key.clone()), decode)?;
     let Ok(row) = row else {
         give_up(inner, claimed);
         return Err(unknown_value(inner, table, key, found));

@@ -7,14 +7,14 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::{Arc, Mutex, TryLockError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use ensilo_engine::{AbortReason, Engine, TableId};
 
 use crate::attempt::{begin_snapshot, end_snapshot};
 use crate::local::ThreadWorker;
-use crate::mutex::lock;
+use crate::mutex::{lock, try_lock};
 use crate::outcome::Outcome;
 use crate::session::control::SessionControl;
 use crate::session::lend_lasting;
@@ -133,11 +133,7 @@ impl<E: Engine> HeldSnapshot<E> {
 
     /// Ends the snapshot if it is older than `limit` and nobody reads in it.
     fn end_if_older(&self, limit: Duration) {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut state) = try_lock(&self.state) else { return };
         if matches!(&*state, HeldState::Open(open) if open.begun.elapsed() >= limit) {
             *state = HeldState::TooOld;
         }

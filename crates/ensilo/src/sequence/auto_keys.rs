@@ -8,6 +8,7 @@ use ensilo_row::KeyBuf;
 
 use super::table_numbers::number_in_key;
 use crate::catalog::table_core::TableCore;
+use crate::long_values::Nothing;
 use crate::maintain;
 use crate::row_words::key_of_bytes;
 use crate::table::{Bounds, ScanRange};
@@ -102,7 +103,7 @@ fn pass_over_rows<Raw: Read>(
         let range = ScanRange { bounds: Bounds::prefix(before), direction: Direction::Reverse, limit: 1 };
         let mut largest = None;
         let decode = |key: &[u8], _: RowRef<'_>| number_in_key(&table.schema, key, place);
-        range.run_rows(inner, table, decode, |number| {
+        range.run_rows(inner, (table, Nothing), decode, |number| {
             largest = number;
             ControlFlow::Break(())
         })?;

@@ -1,11 +1,11 @@
 //! A sequence as all handles to it share it.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::definition::Definition;
 use super::state::{End, State};
 use crate::error::Name;
-use crate::mutex::lock;
+use crate::mutex::{lock, try_lock};
 use crate::{Error, Result};
 
 /// Which sequence it is.
@@ -82,11 +82,7 @@ impl SequenceCore {
     /// Ends the sequence because the database is closed, and returns what is to be written down as reserved where numbers are left. One that is about to
     /// reserve some is left alone.
     pub(super) fn close(&self) -> Option<Option<i128>> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let mut state = try_lock(&self.state)?;
         match state.end {
             None => state.close(),
             Some(_) => None,

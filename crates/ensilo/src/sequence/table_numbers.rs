@@ -13,6 +13,7 @@ use super::sequence_core::{SequenceCore, SequenceKey};
 use super::state::Given;
 use crate::catalog::table_core::TableCore;
 use crate::error::Name;
+use crate::long_values::Nothing;
 use crate::row_words::{key_of_bytes, whole};
 use crate::shared::DatabaseShared;
 use crate::table::{Bounds, ScanRange};
@@ -144,7 +145,8 @@ impl<E: Engine> DatabaseShared<E> {
                     keys.push(key);
                     ControlFlow::Continue(())
                 };
-                range.run_rows(&mut tx.inner, table, |key, _| key_of_bytes(key), look).map(|()| keys)
+                let rows = (table, Nothing);
+                range.run_rows(&mut tx.inner, rows, |key, _| key_of_bytes(key), look).map(|()| keys)
             });
             let mut keys = read.map_err(|undone| undone.error)?.value;
             let numbers = keys.iter().filter_map(|key| number_in_key(&table.schema, key.as_bytes(), place));

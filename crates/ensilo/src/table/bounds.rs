@@ -10,6 +10,7 @@ use crate::Result;
 use crate::catalog::table_core::TableCore;
 use crate::loading::Pieces;
 use crate::local::Local;
+use crate::long_values::{RowForm, Wants};
 use crate::session::control::SessionControl;
 use crate::transaction::Inner;
 
@@ -173,29 +174,24 @@ impl ScanRange {
     ) -> Result<()> {
         let Some(bounds) = self.bounds.as_slices().filter(|_| self.limit > 0) else { return Ok(()) };
         let mut flow = Flow::new(self.limit, inner.local);
-        inner.scan_to_read(store, None, bounds, self.direction, decode, |row| flow.after(each(row)))?;
+        inner.scan_to_read(store, RowForm::STORED, bounds, self.direction, decode, |row| {
+            flow.after(each(row))
+        })?;
         flow.end()
     }
 
-    /// Like [`ScanRange::run`], for the rows of a table, which are loaded as the scan comes to them.
+    /// Like [`ScanRange::run`], for the rows of a table, which are loaded as the scan comes to them, with the columns that are wanted.
     #[inline(always)]
     pub(crate) fn run_rows<Raw: Read, R>(
         &self,
         inner: &mut Inner<'_, Raw>,
-        table: &TableCore<Raw::Store>,
+        (table, wanted): (&TableCore<Raw::Store>, impl Wants),
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |row| flow.after(each(row));
-            inner.scan_to_read(
-                &table.store,
-                table.older.as_deref(),
-                bounds,
-                self.direction,
-                &mut decode,
-                each,
-            )
+            inner.scan_to_read(&table.store, table.form(wanted), bounds, self.direction, &mut decode, each)
         })
     }
 
@@ -204,13 +200,13 @@ impl ScanRange {
     pub(crate) fn run_found_rows<Raw: Read, R>(
         &self,
         inner: &mut Inner<'_, Raw>,
-        table: &TableCore<Raw::Store>,
+        (table, wanted): (&TableCore<Raw::Store>, impl Wants),
         mut decode: impl FnMut(&[u8], RowRef<'_>) -> R,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
         self.run_pieces(inner, table, |inner, bounds, flow| {
             let each = |found, row| flow.after(each(found, row));
-            inner.scan(&table.store, table.older.as_deref(), bounds, self.direction, &mut decode, each)
+            inner.scan(&table.store, table.form(wanted), bounds, self.direction, &mut decode, each)
         })
     }
 

@@ -5,13 +5,14 @@
 
 use std::ops::ControlFlow;
 
-use ensilo_engine::{Read, Store};
+use ensilo_engine::{Read, RowRef, Store};
 use ensilo_row::KeyBuf;
 
 use super::ScanRange;
 use crate::Result;
 use crate::catalog::index_core::IndexCore;
 use crate::catalog::table_core::TableCore;
+use crate::long_values::{RowForm, Wants};
 use crate::row_words::{RowWords, key_of_bytes, primary_key_of};
 use crate::transaction::Inner;
 
@@ -19,11 +20,13 @@ const FIRST_BATCH_LEN: usize = 16;
 const BATCH_LEN_MAX: usize = 256;
 
 /// A scan of a table's rows by one of its indexes. See the module's documentation.
-pub(crate) struct ByIndex<'i, S> {
+pub(crate) struct ByIndex<'i, S, W> {
     pub(crate) table: &'i TableCore<S>,
     pub(crate) index: &'i IndexCore<S>,
     /// Of the entries that are left.
     pub(crate) range: ScanRange,
+    /// The columns that the rows are read for.
+    pub(crate) wanted: W,
 }
 
 /// What was read of the entries at once: so many primary keys, and the last entry's key if others may follow.
@@ -32,7 +35,7 @@ struct Batch {
     last: Option<KeyBuf>,
 }
 
-impl<S: Store> ByIndex<'_, S> {
+impl<S: Store, W: Wants> ByIndex<'_, S, W> {
     /// Calls `each` with the rows of the entries that `is_wanted`, given an entry's key and the primary key
     /// in it, says yes to.
     ///
@@ -45,13 +48,13 @@ impl<S: Store> ByIndex<'_, S> {
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
         mut each: impl FnMut(R) -> ControlFlow<()>,
     ) -> Result<()> {
-        let (table, index) = (self.table, self.index);
+        let (table, index, wanted) = (self.table, self.index, self.wanted);
         self.run_batches(inner, is_wanted, |inner, keys| {
             let mut flow = ControlFlow::Continue(());
             let mut missing = None;
             inner.get_many(
                 &table.store,
-                table.older.as_deref(),
+                table.form(wanted),
                 keys,
                 |at, row| decode(&keys[at], &RowWords(row)),
                 |at, row| {
@@ -110,7 +113,7 @@ impl<S: Store> ByIndex<'_, S> {
         decode: impl Fn(&KeyBuf, &RowWords<'_>) -> R,
         mut each: impl FnMut(Raw::Found, R) -> ControlFlow<()>,
     ) -> Result<()> {
-        let (table, index) = (self.table, self.index);
+        let (table, index, wanted) = (self.table, self.index, self.wanted);
         self.run_batches(
             inner,
             |_, _| true,
@@ -123,10 +126,8 @@ impl<S: Store> ByIndex<'_, S> {
                     let Some(raw) = *raw else {
                         return Err(inner.inconsistent(index.store.id(), key.as_bytes()));
                     };
-                    flow = each(
-                        raw,
-                        inner.read(table.older.as_deref(), raw, |row| decode(key, &RowWords(row)))?,
-                    );
+                    let decode = |row: RowRef<'_>| decode(key, &RowWords(row));
+                    flow = each(raw, inner.read(table.form(wanted), raw, || Ok(key.clone()), decode)?);
                     if flow.is_break() {
                         break;
                     }
@@ -177,7 +178,7 @@ impl<S: Store> ByIndex<'_, S> {
         let mut seen = 0;
         inner.scan_to_read(
             &self.index.store,
-            None,
+            RowForm::STORED,
             bounds,
             self.range.direction,
             |entry_key, entry| (key_of_bytes(entry_key), primary_key_of(entry)),

@@ -1,6 +1,6 @@
 //! Changes of static rows that were found: their columns in place where that goes, or else the row as a whole.
 
-use ensilo_engine::{Engine, ReadOf, WriteOf};
+use ensilo_engine::{Engine, ReadOf, RowRef, WriteOf};
 use ensilo_row::{Columns, Row};
 use ensilo_sync::region::{self, Region};
 
@@ -8,8 +8,9 @@ use super::Table;
 use super::found::refuse_other_key;
 use crate::Result;
 use crate::catalog::index_set::column_mask;
+use crate::long_values::{may_be_long, wanted_by};
 use crate::maintain;
-use crate::older_rows::is_older;
+use crate::older_rows::is_replaced_whole;
 use crate::row_words::{RowWords, whole};
 use crate::transaction::Inner;
 
@@ -25,11 +26,11 @@ impl<T: Row, E: Engine> Table<T, E> {
         inner.load_to_write(&self.core)?;
         if !self.can_patch::<C>(inner, found)? {
             maintain::copy_row(inner, &self.core, found)?;
-            let mut columns = self.known(C::decode(key, &inner.local.before), key)?;
+            let mut columns = self.decode_before::<C>(inner, key)?;
             let returned = change(&mut columns);
             return self.rewrite(inner, key, found, &columns).map(|()| returned);
         }
-        let read = inner.read(None, found, |row| {
+        let read = inner.read_stored(found, |row| {
             let row = RowWords(row);
             C::decode(key, &row).map(|columns| (columns, C::patch_base(&row)))
         });
@@ -51,12 +52,25 @@ impl<T: Row, E: Engine> Table<T, E> {
             maintain::copy_row(inner, &self.core, found)?;
             return self.rewrite(inner, key, found, columns);
         }
-        let base = inner.read(None, found, |row| C::patch_base(&RowWords(row)))?;
+        let base = inner.read_stored(found, |row| C::patch_base(&RowWords(row)))?;
         self.patch(inner, key, found, columns, base)
     }
 
+    /// Decodes columns of the row in `local.before`, with their long values.
+    fn decode_before<C: Columns<T>>(&self, inner: &mut Inner<'_, impl ReadOf<E>>, key: &T::Key) -> Result<C> {
+        let form = self.core.form(wanted_by::<T, C>());
+        if const { !may_be_long::<T, C>() } || !form.lacks_values(&inner.local.before) {
+            return self.known(C::decode(key, &inner.local.before), key);
+        }
+        let before = std::mem::take(&mut inner.local.before);
+        let decode = |row: RowRef<'_>| C::decode(key, &RowWords(row));
+        let decoded = inner.decode_assembled(form, &self.encode(key)?, &before, decode);
+        inner.local.before = before;
+        self.known(decoded?, key)
+    }
+
     /// Returns whether an update of these columns overwrites words in place: all of fixed width, none part of an index, and
-    /// the row not of an older schema.
+    /// the row none that is replaced as a whole.
     ///
     /// Called after the row has joined the read set (M2 of `maintain`).
     #[inline(always)]
@@ -69,7 +83,7 @@ impl<T: Row, E: Engine> Table<T, E> {
         if !C::PATCHABLE || self.core.indexes.load(inner.pinned).touches(columns) {
             return Ok(false);
         }
-        is_older(inner, &self.core, found).map(|is_older| !is_older)
+        is_replaced_whole(inner, &self.core, found).map(|is_replaced| !is_replaced)
     }
 
     #[inline(always)]

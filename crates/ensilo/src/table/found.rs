@@ -9,6 +9,7 @@ use ensilo_row::{AsKey, Columns, Key, KeyBuf, Row};
 
 use super::Table;
 use crate::error::WrongType;
+use crate::long_values::wanted_by;
 use crate::maintain;
 use crate::row_words::RowWords;
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
@@ -110,8 +111,9 @@ impl<'h, 't, T: Row, E: Engine> Found<'h, 't, T, E> {
     pub fn columns<C: Columns<T>>(&self, tx: &mut impl ReadTransaction<'t, E>) -> Result<C> {
         tx.statement(|inner| {
             let raw = self.current(inner)?;
-            let columns = inner
-                .read(self.table.core.older.as_deref(), raw, |row| C::decode(&self.key, &RowWords(row)))?;
+            let form = self.table.core.form(wanted_by::<T, C>());
+            let key = || self.table.encode(&self.key);
+            let columns = inner.read(form, raw, key, |row| C::decode(&self.key, &RowWords(row)))?;
             self.table.known(columns, &self.key)
         })
     }

@@ -10,6 +10,7 @@ use ensilo_row::{Key, Row};
 
 use super::Table;
 use crate::catalog::index_core::IndexCore;
+use crate::database::index_key_type;
 use crate::error::SchemaMismatch;
 use crate::{Error, Result};
 
@@ -46,7 +47,9 @@ impl<T: Row, E: Engine> Table<T, E> {
         if fits.eq(K::PARTS.iter().map(|part| (part.column_type, part.nullable, part.order))) {
             return Ok(());
         }
-        let difference = format!("index {} has columns of other types or orders than its handle", index.name);
+        let (name, keys) = (&index.name, index_key_type(&self.core.schema, index.schema.parts()));
+        let difference =
+            format!("its index has other columns than the handle: open it as index::<{keys}>(\"{name}\")");
         Err(Error::SchemaMismatch(SchemaMismatch::new(self.name(), vec![difference])))
     }
 }

@@ -12,6 +12,7 @@ use super::by_index::ByIndex;
 use super::{
     Bounds, Cursor, Found, Index, OwnedScan, ReadAhead, ReadOwned, Rows, ScanFlow, ScanRange, key_and_columns,
 };
+use crate::long_values::{Nothing, wanted_by};
 use crate::row_words::{RowWords, primary_key_of};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::unknown_value::{Decoded, KnownRows, or_key};
@@ -131,7 +132,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         tx: &mut impl ReadTransaction<'t, E>,
         mut each: impl FnMut(T::Key, C) -> F,
     ) -> Result<()> {
-        let scan = self.by_index();
+        let scan = self.by_index(wanted_by::<T, C>());
         let table = scan.table;
         tx.statement(|inner| {
             let mut rows = KnownRows::default();
@@ -155,7 +156,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         mut each: impl FnMut(Found<'h, 't, T, E>, C) -> F,
     ) -> Result<()> {
         let table = &self.index.table;
-        let scan = self.by_index();
+        let scan = self.by_index(wanted_by::<T, C>());
         tx.statement(|inner| {
             let mut rows = KnownRows::default();
             scan.run_found(inner, decode::<T, C>, |raw, decoded| {
@@ -272,7 +273,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         let (table, index) = (&*index.table.core, &*index.core);
         tx.statement(|inner| {
             let decode = |key: &KeyBuf, row: &RowWords<'_>| key_and_columns::<T, C>(key.as_bytes(), row);
-            queue::take_first_by_index(inner, (table, index), range, |_, _| true, decode)
+            queue::take_first_by_index(inner, (table, index, wanted_by::<T, C>()), range, |_, _| true, decode)
         })
     }
 
@@ -282,7 +283,7 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
     /// # Errors
     /// See [`IndexScan`].
     pub fn delete<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<usize> {
-        let scan = self.by_index();
+        let scan = self.by_index(Nothing);
         let table = scan.table;
         tx.statement(|inner| {
             let mut rows = Vec::new();
@@ -317,9 +318,9 @@ impl<'h, T: Row, K: Key, C: Columns<T>, E: Engine> IndexScan<'h, T, K, C, E> {
         })
     }
 
-    fn by_index(self) -> ByIndex<'h, E::Store> {
+    fn by_index<W>(self, wanted: W) -> ByIndex<'h, E::Store, W> {
         let IndexScan { index, range, .. } = self;
-        ByIndex { table: &index.table.core, index: &index.core, range }
+        ByIndex { table: &index.table.core, index: &index.core, range, wanted }
     }
 }
 
@@ -338,7 +339,7 @@ impl<T: Row, K: Key, C: Columns<T>, E: Engine> ReadAhead<E> for IndexScan<'_, T,
         mut each: impl FnMut(KeyBuf, (T::Key, C)),
     ) -> Result<()> {
         let (table, index) = (&self.index.table.core, &self.index.core);
-        let scan = ByIndex { table, index, range: self.range.limited(len) };
+        let scan = ByIndex { table, index, range: self.range.limited(len), wanted: wanted_by::<T, C>() };
         let mut rows = KnownRows::default();
         scan.read_with_entry_keys(
             inner,

@@ -8,6 +8,7 @@ use ensilo_row::{AsKey, Columns, GivenAs, KeyBuf, Row};
 
 use super::{Found, ROWS_PER_LOOK, Table};
 use crate::Result;
+use crate::long_values::wanted_by;
 use crate::row_words::RowWords;
 use crate::transaction::{Inner, ReadTransaction};
 use crate::unknown_value::{KnownRows, or_key};
@@ -51,7 +52,7 @@ impl<T: Row, E: Engine> Table<T, E> {
                 let mut rows = KnownRows::default();
                 inner.get_many(
                     &self.core.store,
-                    self.core.older.as_deref(),
+                    self.core.form(wanted_by::<T, C>()),
                     block,
                     decode,
                     |at, columns| {

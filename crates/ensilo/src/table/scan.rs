@@ -13,6 +13,7 @@ use super::{
     Bounds, Cursor, Found, OwnedScan, ReadAhead, ReadOwned, Rows, ScanFlow, ScanRange, Table, key_and_columns,
 };
 use crate::catalog::table_core::TableCore;
+use crate::long_values::{Nothing, wanted_by};
 use crate::row_words::{RowWords, key_of_bytes};
 use crate::transaction::{Inner, ReadTransaction, WriteTransaction};
 use crate::unknown_value::{Decoded, KnownRows, or_key};
@@ -276,7 +277,8 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
     /// deletes it.
     pub fn take_first<'t>(self, tx: &mut impl WriteTransaction<'t, E>) -> Result<Option<(T::Key, C)>> {
         tx.statement(|inner| {
-            queue::take_first(inner, &self.table.core, self.range, |key, row| {
+            let table = (&*self.table.core, wanted_by::<T, C>());
+            queue::take_first(inner, table, self.range, |key, row| {
                 key_and_columns::<T, C>(key.as_bytes(), row)
             })
         })
@@ -294,7 +296,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
             let mut rows = Vec::new();
             self.range.run_found_rows(
                 inner,
-                core,
+                (core, Nothing),
                 |key, _| key_of_bytes(key),
                 |raw, key| {
                     rows.push((key, raw));
@@ -338,7 +340,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
                 count += 1;
                 ControlFlow::Continue(())
             };
-            self.range.run_rows(inner, core, |_, _| (), each)?;
+            self.range.run_rows(inner, (core, Nothing), |_, _| (), each)?;
             Ok(count)
         })
     }
@@ -359,7 +361,7 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         tx.statement(|inner| {
             core.check(inner.local)?;
             let mut rows = KnownRows::default();
-            self.range.run_rows(inner, core, decode::<T, C>, |decoded| {
+            self.range.run_rows(inner, (core, wanted_by::<T, C>()), decode::<T, C>, |decoded| {
                 rows.pass(decoded, |(key, columns)| each(key, columns))
             })?;
             rows.end(core)
@@ -377,9 +379,12 @@ impl<'h, T: Row, C: Columns<T>, E: Engine> Scan<'h, T, C, E> {
         tx.statement(|inner| {
             core.check(inner.local)?;
             let mut rows = KnownRows::default();
-            self.range.run_found_rows(inner, core, decode::<T, C>, |raw, decoded| {
-                rows.pass(decoded, |(key, columns)| each(key, columns, raw))
-            })?;
+            self.range.run_found_rows(
+                inner,
+                (core, wanted_by::<T, C>()),
+                decode::<T, C>,
+                |raw, decoded| rows.pass(decoded, |(key, columns)| each(key, columns, raw)),
+            )?;
             rows.end(core)
         })
     }
@@ -404,7 +409,7 @@ impl<T: Row, C: Columns<T>, E: Engine> ReadAhead<E> for Scan<'_, T, C, E> {
         let mut rows = KnownRows::default();
         let decode =
             |key: &[u8], row: RowRef<'_>| decode::<T, C>(key, row).map(|row| (key_of_bytes(key), row));
-        self.range.limited(len).run_rows(inner, core, decode, |decoded| {
+        self.range.limited(len).run_rows(inner, (core, wanted_by::<T, C>()), decode, |decoded| {
             rows.pass(decoded, |(key, row)| {
                 each(key, row);
                 ControlFlow::Continue(())

@@ -1,12 +1,13 @@
 //! Inserts, updates and deletes of static rows.
 
-use ensilo_engine::{Engine, WriteOf};
+use ensilo_engine::{Engine, RowRef, WriteOf};
 use ensilo_row::{AsKey, AutoKey, Columns, Key as _, KeyBuf, KeyedRow, Row, RowBuf, RowId};
 
 use super::Table;
 use crate::all_or_none::insert_all;
 use crate::catalog::index_core::IndexCore;
 use crate::error::WrongType;
+use crate::long_values::wanted_by;
 use crate::maintain;
 use crate::row_ids::ROW_ID_END;
 use crate::row_words::RowWords;
@@ -212,7 +213,8 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let key = row.key();
             let bytes = self.encode(&key)?;
-            let there = inner.get_in(&self.core, &bytes, |row| T::decode(&key, &RowWords(row)))?;
+            let decode = |row: RowRef<'_>| T::decode(&key, &RowWords(row));
+            let there = inner.get_in(&self.core, &bytes, wanted_by::<T, T>(), decode)?;
             match there {
                 Some(there) => self.known(there, &key).map(Some),
                 None => self.insert_encoded(inner, row, &key, &bytes).map(|()| None),
@@ -323,8 +325,9 @@ impl<T: Row, E: Engine> Table<T, E> {
             self.core.check(inner.local)?;
             let bytes = self.encode(&key)?;
             let Some(found) = inner.find_in_to_write(&self.core, &bytes)? else { return Ok(None) };
-            let decoded = inner
-                .read(self.core.older.as_deref(), found, |row| T::decode(&key.as_key(), &RowWords(row)))?;
+            let decode = |row: RowRef<'_>| T::decode(&key.as_key(), &RowWords(row));
+            let form = self.core.form(wanted_by::<T, T>());
+            let decoded = inner.read(form, found, || Ok(bytes.clone()), decode)?;
             let row = self.core.known(decoded, bytes.as_bytes())?;
             maintain::delete_row(inner, &self.core, &bytes, found)?;
             Ok(Some(row))

@@ -152,6 +152,10 @@ impl<T: Read, S: Read<Store = T::Store, Found = T::Found>> Read for Reading<T, S
         either!(self, raw => raw.scan_to_read(store, bounds, direction, decode, each))
     }
 
+    fn check_reads(&mut self) -> Result<(), Abort> {
+        either!(self, raw => raw.check_reads())
+    }
+
     fn largest_epoch_seen(&self) -> Epoch {
         either!(self, raw => raw.largest_epoch_seen())
     }

@@ -91,6 +91,7 @@ use ensilo::{Columns, Options, Result, Row};
 use ensilo_test_disk::SimulatedDisk;
 
 /// Waits until this holds, as it will soon.
+#[track_caller]
 fn until(holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {

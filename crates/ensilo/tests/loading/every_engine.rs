@@ -4,6 +4,7 @@ mod blocks;
 mod damage;
 mod indexes;
 mod life;
+mod long_values;
 mod model;
 
 use std::path::{Path, PathBuf};

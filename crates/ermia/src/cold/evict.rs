@@ -93,6 +93,7 @@ impl Evictor {
         let Some(cold) = shared.cold.as_ref() else { return Remains::Nothing };
         cold.remove_empty(shared.horizon.look_horizon(), || state.participant.retire_epoch());
         let cleaned = self.cleaner.step(shared, cold, state);
+        cold.ask_again();
         if !self.find_excess::<I>(shared.epochs.pool()) {
             return cleaned;
         }

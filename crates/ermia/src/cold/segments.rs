@@ -138,6 +138,17 @@ impl Segments {
         self.place.check_room(words * WORD_BYTES).is_ok()
     }
 
+    /// Takes so many words of the disk, and gives them back.
+    pub(super) fn try_reserve(&self, words: u64) -> io::Result<()> {
+        self.place.check_room(words * WORD_BYTES)?;
+        self.place.disk.create_dir_all(&self.place.directory)?;
+        let path = self.place.directory.join("rows-none");
+        // What the last time has left, if it could not be removed.
+        let _ = self.place.disk.remove(&path);
+        drop(self.place.disk.create(&path, words * WORD_BYTES)?);
+        self.place.disk.remove(&path)
+    }
+
     pub(super) fn directory(&self) -> &Path {
         &self.place.directory
     }

@@ -1,14 +1,14 @@
-//! Words that were logged without their row, until all rows are there.
+//! Words that were logged without their row, until all that is older is there.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::mem::take;
-use std::thread;
 
 use ensilo_engine::{TableId, Tid};
-use ensilo_epoch::Guard;
+use ensilo_epoch::{Epoch, Guard, Participant};
 use ensilo_log::ReplayError;
+use ensilo_sync::atomic::{AtomicUsize, Ordering};
+use ensilo_sync::side_by_side;
 use ensilo_sync::sync::Mutex;
 
 use super::{ErmiaReplayer, LockedRecord, find};
@@ -20,6 +20,9 @@ use crate::version::Version;
 
 /// So many threads may add words at once.
 const SHARDS: usize = 64;
+
+/// So many shards are looked through each time that the frontier moves on.
+const SHARDS_A_FOLD: usize = 8;
 
 /// One word that was logged.
 #[derive(Copy, Clone, Debug)]
@@ -36,25 +39,35 @@ struct PendingWord {
 #[derive(Debug, Default)]
 struct PendingRow {
     words: Vec<PendingWord>,
+    /// The largest TID of them.
+    latest: Tid,
     /// How many words were sorted in all.
     #[cfg(test)]
     sorted: usize,
 }
 
-/// The words of some rows by table and key.
-type Shard = HashMap<TableId, HashMap<Box<[u8]>, PendingRow>>;
+/// The words of some rows.
+#[derive(Debug, Default)]
+struct Shard {
+    /// By table and key.
+    tables: HashMap<TableId, HashMap<Box<[u8]>, PendingRow>>,
+    /// The frontier for which they were looked through last.
+    frontier: Epoch,
+}
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct PendingRows {
     hasher: RandomState,
     shards: [Mutex<Shard>; SHARDS],
+    /// How many shards were looked through.
+    folded: AtomicUsize,
 }
 
 impl PendingRows {
     pub(super) fn new() -> Self {
-        let shards = std::array::from_fn(|_| Mutex::new(Shard::new()));
-        PendingRows { hasher: RandomState::new(), shards }
+        let shards = std::array::from_fn(|_| Mutex::default());
+        PendingRows { hasher: RandomState::new(), shards, folded: AtomicUsize::new(0) }
     }
 
     /// Adds words of a row, with their indexes.
@@ -66,12 +79,29 @@ impl PendingRows {
     ) -> Result<(), ReplayError> {
         let shard = self.hasher.hash_one((table, key)) as usize % SHARDS;
         let mut shard = lock(&self.shards[shard]);
-        let rows = shard.entry(table).or_default();
+        let rows = shard.tables.entry(table).or_default();
         let row = match rows.get_mut(key) {
             Some(row) => row,
             None => rows.entry(key.into()).or_default(),
         };
         row.add(tid, words)
+    }
+
+    /// Writes words into their rows, for the next few shards: those of rows whose last word is of an epoch before `frontier`.
+    ///
+    /// All writes of epochs before it were applied: nothing that is older comes any more, neither words nor rows.
+    pub(super) fn fold<I: Isolation>(
+        &self,
+        frontier: Epoch,
+        replayer: &ErmiaReplayer<'_, I>,
+        participant: &Participant,
+    ) -> Result<(), ReplayError> {
+        // Relaxed: the numbers need only differ.
+        let first = self.folded.fetch_add(SHARDS_A_FOLD, Ordering::Relaxed);
+        let mut shards = first..first + SHARDS_A_FOLD;
+        shards.try_for_each(|shard| {
+            fold_shard(&mut lock(&self.shards[shard % SHARDS]), frontier, replayer, participant)
+        })
     }
 
     /// Writes all words into their rows, by so many threads.
@@ -83,30 +113,34 @@ impl PendingRows {
         let threads = threads.max(1);
         let finish_share = |share| {
             let participant = replayer.engine.shared.epochs.participant();
-            for shard in self.shards.iter().skip(share).step_by(threads) {
-                for (table, rows) in take(&mut *lock(shard)) {
-                    let store = replayer.store(table)?;
-                    for (key, mut row) in rows {
-                        row.settle();
-                        let words = row.words;
-                        let guard = participant.pin();
-                        let finish = || finish_row::<I>(replayer.engine, &store, &key, &words, &guard);
-                        replayer.within_limit(&guard, finish)?;
-                    }
-                }
-            }
-            Ok(())
+            let mut shards = self.shards.iter().skip(share).step_by(threads);
+            shards.try_for_each(|shard| fold_shard(&mut lock(shard), Epoch::MAX, replayer, &participant))
         };
-        thread::scope(|scope| {
-            let finish_share = &finish_share;
-            let threads: Vec<_> =
-                (0..threads).map(|share| scope.spawn(move || finish_share(share))).collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().try_for_each(join)
-        })
+        side_by_side("ensilo-replay", threads, finish_share).into_iter().collect()
     }
+}
+
+/// The caller holds the shard's lock until its words are in their rows: words that come later are not folded before.
+fn fold_shard<I: Isolation>(
+    shard: &mut Shard,
+    frontier: Epoch,
+    replayer: &ErmiaReplayer<'_, I>,
+    participant: &Participant,
+) -> Result<(), ReplayError> {
+    if frontier <= shard.frontier {
+        return Ok(());
+    }
+    shard.frontier = frontier;
+    for (&table, rows) in &mut shard.tables {
+        let store = replayer.store(table)?;
+        for (key, mut row) in rows.extract_if(|_, row| row.latest.epoch() < frontier) {
+            row.settle();
+            let guard = participant.pin();
+            let finish = || finish_row::<I>(replayer.engine, &store, &key, &row.words, &guard);
+            replayer.within_limit(&guard, finish)?;
+        }
+    }
+    Ok(())
 }
 
 impl PendingRow {
@@ -115,6 +149,7 @@ impl PendingRow {
         if self.words.capacity() - self.words.len() < words.len() {
             self.make_room(words.len())?;
         }
+        self.latest = self.latest.max(tid);
         self.words.extend(words.map(|(index, word)| PendingWord { index, tid, word }));
         Ok(())
     }

@@ -235,7 +235,8 @@ fn files_are_emptied_once_there_is_memory_to_read_them() {
 fn a_file_that_is_empty_goes_during_a_replay() {
     const KEYS: u64 = 4800;
     let directory = Directory::new("replay");
-    let engine = Ermia::<SnapshotIsolation>::start(options(Arc::new(RealDisk), &directory, LIMIT_BYTES));
+    let engine =
+        Ermia::<SnapshotIsolation>::start(options(Arc::new(RealDisk), &directory, LIMIT_BYTES)).unwrap();
     let replayer = engine.replayer();
     let mut worker = replayer.worker();
     for round in 1..5 {

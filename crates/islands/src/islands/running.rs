@@ -240,7 +240,8 @@ fn link<P: Program>(
     let (here, there) = UnixStream::pair()?;
     let site = |instance: usize| SiteId { instance: instance as u16, worker };
     thread::scope(|scope| {
-        let other = scope.spawn(|| instances[second].link(worker, site(first), there));
+        let thread = thread::Builder::new().name("ensilo-link".to_owned());
+        let other = thread.spawn_scoped(scope, || instances[second].link(worker, site(first), there))?;
         let first = instances[first].link(worker, site(second), here);
         let second = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (first, second) {

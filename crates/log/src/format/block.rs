@@ -15,7 +15,7 @@
 //! | 32 | 8 | no entry of the block has an earlier epoch; 0 if there are no entries; in a reservation the length of the file |
 //! | 40 | 8 | no entry of the block has a later epoch; 0 if there are no entries |
 //! | 48 | 8 | the logger's mark; 0 for none |
-//! | 56 | 8 | the durable epoch of the database, as known when the block was written |
+//! | 56 | 8 | the durable epoch of the database, as known when the block was written: no entry of it, nor of a block behind it, is of that epoch or an earlier one |
 //!
 //! A block is valid if and only if the magic, the offset and the CRC are right, the payload lies within the
 //! file, and the flags and lengths make sense. The numbers of epochs are as wide as the file's format says
@@ -136,6 +136,8 @@ pub(crate) struct BlockClaim {
     pub(crate) is_compressed: bool,
     /// The number of the last epoch of its entries; 0 without any.
     last_number: u64,
+    /// The number of the durable epoch when it was written.
+    durable_number: u64,
 }
 
 impl BlockCodec {
@@ -250,14 +252,27 @@ impl BlockClaim {
     /// file, [`BlockCodec::check`] finds out.
     pub(crate) fn read(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<BlockClaim, BlockError> {
         let sealed = SealedHeader::decode(bytes, EpochWidth::Bits44)?;
-        let BlockHeader { offset, epochs, end, .. } = sealed.header;
-        let last_number = epochs.map_or(0, |(_, last)| EpochWidth::Bits44.number(last));
-        Ok(BlockClaim { offset, bytes: sealed.bytes(), end, is_compressed: sealed.compressed, last_number })
+        let BlockHeader { offset, epochs, end, durable_epoch, .. } = sealed.header;
+        let number = |epoch| EpochWidth::Bits44.number(epoch);
+        Ok(BlockClaim {
+            offset,
+            bytes: sealed.bytes(),
+            end,
+            is_compressed: sealed.compressed,
+            last_number: epochs.map_or(0, |(_, last)| number(last)),
+            durable_number: number(durable_epoch),
+        })
     }
 
     /// Returns the last epoch of its entries, if epochs in the file are so wide; 0 without entries.
     pub(crate) fn last_entry(&self, epochs: EpochWidth) -> Epoch {
         epochs.last(self.last_number).unwrap_or(Epoch::MAX)
+    }
+
+    /// Returns an epoch before which no entry of this block lies, nor one of a block that was written later: all up to the durable epoch
+    /// had been written by then.
+    pub(crate) fn frontier(&self, epochs: EpochWidth) -> Epoch {
+        epochs.last(self.durable_number).map_or(Epoch::default(), |durable| Epoch::new(durable.get() + 1))
     }
 
     /// Returns the offset at which the next block begins.

@@ -4,7 +4,7 @@ use std::io;
 
 use ensilo_disk::{File, PAGE_BYTES, PageBuffer};
 
-use crate::format::{BLOCK_HEADER_BYTES, BlockClaim, BlockEnd, BlockError, FILE_HEADER_BYTES};
+use crate::format::{BLOCK_HEADER_BYTES, BlockClaim, BlockEnd, BlockError};
 
 /// So much is read at once, unless a single block is longer.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
@@ -60,11 +60,6 @@ pub(super) enum Next {
 }
 
 impl<'f> BlockStream<'f> {
-    /// Returns the blocks of `file` up to `limit`, which does not lie past the file's end.
-    pub(super) fn new(file: &'f dyn File, limit: u64) -> BlockStream<'f> {
-        BlockStream::starting_at(file, FILE_HEADER_BYTES as u64, limit)
-    }
-
     /// Returns the blocks of `file` from `offset` on, where one begins, up to `limit`, which does not lie
     /// past the file's end.
     pub(super) fn starting_at(file: &'f dyn File, offset: u64, limit: u64) -> BlockStream<'f> {

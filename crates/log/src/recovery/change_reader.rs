@@ -282,31 +282,38 @@ impl Plan<'_> {
     }
 
     fn earlier(&self) -> VecDeque<GenerationReader> {
+        let files = self.earlier_files();
+        let generations = files.chunk_by(|one, other| one.name.generation == other.name.generation);
+        let readers = generations.map(|files| {
+            let loggers = files.chunk_by(|one, other| one.name.logger == other.name.logger);
+            let chain =
+                |files: &[EarlierFile]| Chain::new(ChainFiles::Ended(files.to_vec()), Epoch::default());
+            GenerationReader {
+                place: self.chain_place(files[0].name.generation),
+                last_epoch: files.iter().map(|file| file.durable_epoch).max(),
+                chains: loggers.map(chain).collect(),
+            }
+        });
+        readers.collect()
+    }
+
+    /// Returns the files of earlier generations that may have something behind the place, each once and in order. Where a file is both kept and
+    /// named by the manifest, that counts.
+    fn earlier_files(&self) -> Vec<EarlierFile> {
         let manifest = self.files.manifest;
-        let mut generations = BTreeMap::<u64, BTreeMap<(u32, u64), EarlierFile>>::new();
         let kept = self.history.kept.iter().map(|kept| (&kept.file, kept.largest_epoch));
         let named = manifest
             .earlier
             .iter()
             .map(|file| (file, largest_epoch(file, manifest.epochs_of(file.name.generation))));
-        for (file, largest_epoch) in kept.chain(named) {
-            let name = file.name;
-            if name.generation < manifest.generation && largest_epoch >= self.place.epoch() {
-                let files = generations.entry(name.generation).or_default();
-                files.insert((name.logger, name.sequence), file.clone());
-            }
-        }
-        let readers = generations.into_iter().map(|(generation, files)| {
-            let mut loggers = BTreeMap::<u32, Vec<EarlierFile>>::new();
-            let last_epoch = files.values().map(|file| file.durable_epoch).max();
-            for ((logger, _), file) in files {
-                loggers.entry(logger).or_default().push(file);
-            }
-            let chains =
-                loggers.into_values().map(|files| Chain::new(ChainFiles::Ended(files), Epoch::default()));
-            GenerationReader { place: self.chain_place(generation), last_epoch, chains: chains.collect() }
-        });
-        readers.collect()
+        let is_needed = |&(file, largest_epoch): &(&EarlierFile, Epoch)| {
+            file.name.generation < manifest.generation && largest_epoch >= self.place.epoch()
+        };
+        let mut files: Vec<_> = named.chain(kept).filter(is_needed).map(|(file, _)| file.clone()).collect();
+        let order = |file: &EarlierFile| (file.name.generation, file.name.logger, file.name.sequence);
+        files.sort_by_key(order);
+        files.dedup_by_key(|file| order(file));
+        files
     }
 
     fn current(&self) -> Result<GenerationReader, OpenError> {

@@ -21,9 +21,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use ensilo_disk::{Disk, File, PAGE_BYTES, PageBuffer};
+use ensilo_sync::side_by_side;
 
 use super::block_writes::BlockWrites;
 use super::corruption::CorruptionKind;
@@ -98,8 +98,7 @@ impl CheckpointBlocks {
         let numbered = parts.iter().enumerate();
         let sections: Vec<_> =
             numbered.flat_map(|(number, part)| directory::sections(number, part)).collect();
-        let found =
-            side_by_side(&sections, threads, |section| directory::walk(&parts[section.part], section))?;
+        let found = for_each(&sections, threads, |section| directory::walk(&parts[section.part], section))?;
         let mut by_part: Vec<Vec<_>> = parts.iter().map(|_| Vec::new()).collect();
         sections.iter().zip(found).for_each(|(section, found)| by_part[section.part].push(found));
         let joined = parts.iter().zip(by_part).map(|(part, found)| directory::join(&part.replayed, found));
@@ -157,19 +156,19 @@ impl CheckpointBlocks {
             ends.extend(run[1..].last());
         }
         let check = |end: &&CheckpointBlock| self.read(end, &mut BlockScratch::default()).ok().map(drop);
-        side_by_side(&ends, threads, check).is_some()
+        for_each(&ends, threads, check).is_some()
     }
 }
 
 /// Does some work for each of these, by so many threads for each of which some wait for the disk. Returns the
 /// results in order, if each has one.
-fn side_by_side<T: Sync, R: Send>(
+fn for_each<T: Sync, R: Send>(
     all: &[T],
     threads: usize,
     work: impl Fn(&T) -> Option<R> + Sync,
 ) -> Option<Vec<R>> {
     let next = AtomicUsize::new(0);
-    let work_on = || {
+    let work_on = |_| {
         let mut done = Vec::new();
         // Relaxed: the numbers need only differ.
         while let number = next.fetch_add(1, Ordering::Relaxed)
@@ -180,13 +179,7 @@ fn side_by_side<T: Sync, R: Send>(
         Some(done)
     };
     let threads = (threads * THREADS_PER_CORE).clamp(1, all.len().max(1));
-    let done: Option<Vec<_>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work_on)).collect();
-        let join = |worker: thread::ScopedJoinHandle<'_, _>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        workers.into_iter().map(join).collect()
-    });
+    let done: Option<Vec<_>> = side_by_side("ensilo-blocks", threads, work_on).into_iter().collect();
     let mut done: Vec<(usize, R)> = done?.into_iter().flatten().collect();
     done.sort_by_key(|(number, _)| *number);
     Some(done.into_iter().map(|(_, result)| result).collect())

@@ -8,7 +8,6 @@
 //! needs, or the new one; what is left over goes when the database is next opened. If the last step fails, a
 //! crash may leave either manifest, and the files of both stay ([`OwnManifest`]).
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,8 +164,8 @@ impl DatabaseFiles {
         self.keep_changes(&manifest)?;
         let before = self.manifest.replace(manifest)?;
         self.files().keep_copy();
-        let log_directories: BTreeSet<&str> = before.iter().flat_map(Manifest::log_directories).collect();
-        let removed = self.files().remove_leftovers(log_directories);
+        let log_directories: Vec<&str> = before.iter().flat_map(Manifest::log_directories).collect();
+        let removed = self.files().remove_leftovers(&log_directories);
         Ok(InstalledCheckpoint { entry, removed })
     }
 
@@ -269,17 +268,14 @@ impl NamedFiles<'_> {
     ///
     /// Returns what is gone. What cannot be looked at or removed does no harm, and is tried again by the next
     /// checkpoint or opening.
-    pub(super) fn remove_leftovers<'m>(
-        &self,
-        log_directories: impl IntoIterator<Item = &'m str>,
-    ) -> Vec<PathBuf> {
+    pub(super) fn remove_leftovers(&self, log_directories: &[&str]) -> Vec<PathBuf> {
         let NamedFiles { disk, dir, manifest } = *self;
         let mut removed = Vec::new();
         let unread = check_on_disk(disk, dir, Some(manifest)).and_then(|()| UnreadList::read(disk, dir));
         let (Ok(unread), Ok(changes)) = (unread, self.change_history()) else { return removed };
         let kept = changes.map(|changes| changes.kept).unwrap_or_default();
         let is_kept = |name: LogFileName| kept.iter().any(|kept| kept.file.name.is_same_file(name));
-        for spelled in log_directories {
+        for &spelled in log_directories {
             for name in list_log_files(disk, &dir.join(spelled)).unwrap_or_default() {
                 let path = self.log_path(spelled, name);
                 let is_done_with =

@@ -142,7 +142,7 @@ pub(super) fn again_if_vanished<T>(
 
 fn lock_error(file: PathBuf, error: io::Error) -> OpenError {
     match LockHeld::of(&error) {
-        Some(held) => OpenError::Locked { file, process: held.process },
+        Some(held) => OpenError::Locked { file, process: held.process, is_read_only: false },
         None => OpenError::Io { doing: "lock", path: file, error },
     }
 }

@@ -21,6 +21,8 @@ pub enum OpenError {
         file: PathBuf,
         /// The process that has the database open, as far as it is known.
         process: Option<u32>,
+        /// Whether it was to be opened for reading only. Then `Options::beside_writer` reads it beside that process.
+        is_read_only: bool,
     },
     /// The directory holds something, but no database. Name another one, or an empty one.
     NotADatabase {
@@ -109,6 +111,9 @@ pub enum ReplayError {
     Refused(String),
 }
 
+/// What helps where a database cannot be opened for reading because a process has it open to write, as the end of a sentence.
+const READ_BESIDE: &str = "; read it beside that process, by Options::beside_writer, or close it there first";
+
 impl OpenError {
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
         move |error| OpenError::Io { doing, path: path.to_path_buf(), error }
@@ -127,6 +132,13 @@ impl OpenError {
     /// there.
     pub(super) fn not_usable(file: &Path, kind: &CorruptionKind, remedy: &str) -> OpenError {
         OpenError::Refused(format!("{}: {kind}; {remedy}", file.display()))
+    }
+
+    pub(super) fn no_thread(error: &io::Error) -> OpenError {
+        OpenError::Refused(format!(
+            "the system gives no thread to read the database with: {error}; let the process have more of them (ulimit -u, or the limits of \
+             its control group) or more memory, or open it with fewer (Options::recovery_threads)"
+        ))
     }
 
     /// Returns whether something was not there.
@@ -154,6 +166,16 @@ impl OpenError {
         } else {
             ""
         }
+    }
+
+    /// Returns the same error of a database that was to be opened for reading only.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_read_only(mut self) -> OpenError {
+        if let OpenError::Locked { is_read_only, .. } = &mut self {
+            *is_read_only = true;
+        }
+        self
     }
 
     /// Returns the corruption, if that is what it is.
@@ -184,11 +206,13 @@ impl From<Corruption> for OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Locked { file, process: Some(process) } => {
-                write!(f, "the database is open in process {process}, which holds {}", file.display())
-            }
-            OpenError::Locked { file, process: None } => {
-                write!(f, "the database is in use by another process, which holds {}", file.display())
+            OpenError::Locked { file, process, is_read_only } => {
+                match process {
+                    Some(process) => write!(f, "the database is open in process {process}")?,
+                    None => f.write_str("the database is in use by another process")?,
+                }
+                let remedy = if *is_read_only { READ_BESIDE } else { "" };
+                write!(f, ", which holds {}{remedy}", file.display())
             }
             OpenError::NotADatabase { directory, holds: None } => {
                 write!(f, "{} holds no database", directory.display())

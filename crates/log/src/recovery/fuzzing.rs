@@ -17,7 +17,7 @@ use super::file_check::{CheckedFile, Expected, check_blocks};
 use super::replay::{Applier, Replay};
 use super::replay_file::{Extent, ReplayFile};
 use super::scan::{Needed, needed_up_to, scan};
-use crate::format::{BlockCodec, BlockEnd, ChangeHistory, FileHeader, FileIdentity};
+use crate::format::{BlockCodec, BlockEnd, ChangeHistory, FILE_HEADER_BYTES, FileHeader, FileIdentity};
 
 /// What a scan of a log file says.
 #[derive(Debug, Clone, Copy)]
@@ -113,9 +113,10 @@ pub fn apply_file<R: Replay>(
         loss: DataLoss::Everything,
     };
     let mut applier = Applier::new(target);
-    let (mut stream, mut chunk) = (BlockStream::new(file, valid_bytes), Chunk::default());
+    let (mut stream, mut chunk) =
+        (BlockStream::starting_at(file, FILE_HEADER_BYTES as u64, valid_bytes), Chunk::default());
     while let Next::Blocks = stream.next(&mut chunk).map_err(OpenError::io("read", &replayed.path))? {
-        applier.apply_chunk(&replayed, &chunk)?;
+        applier.apply_chunk(&replayed, &chunk, Epoch::default())?;
         if chunk.end != BlockEnd::None {
             break;
         }

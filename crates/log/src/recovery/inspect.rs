@@ -291,7 +291,7 @@ impl Found {
         if parts.is_empty() { None } else { CheckpointBlocks::find(&*self.directory.disk, parts, threads) }
     }
 
-    fn files_to_replay(&self, is_wanted: impl Fn(&ReplayFile) -> bool) -> Vec<ReplayFile> {
+    pub(super) fn files_to_replay(&self, is_wanted: impl Fn(&ReplayFile) -> bool) -> Vec<ReplayFile> {
         let Some((manifest, found)) = &self.database else { return Vec::new() };
         let mut files = found.replay_files(&self.directory.dir, manifest, found.durable_epoch);
         files.retain(is_wanted);
@@ -387,7 +387,7 @@ impl Found {
                 known.bring_copy_up();
                 // They would be files of the generation that begins.
                 survey.unfinished.iter().try_for_each(|path| remove_if_there(disk, path))?;
-                known.remove_leftovers(manifest.log_directories());
+                known.remove_leftovers(&manifest.log_directories());
                 survey.earlier_files(manifest, last_epoch, names)
             }
         };
@@ -450,7 +450,7 @@ impl Installed {
 
     /// Removes what is not needed any more of what the manifest before named.
     pub(super) fn remove_leftovers(&self, before: Option<&Manifest>) {
-        self.files().remove_leftovers(before.map(Manifest::log_directories).unwrap_or_default());
+        self.files().remove_leftovers(&before.map(Manifest::log_directories).unwrap_or_default());
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) enum SealedNames {
 }
 
 impl Survey {
-    /// Returns what a replay up to `last_epoch` reads: the checkpoint, then the log, newest file first.
+    /// Returns what a replay up to `last_epoch` reads: the checkpoint, then the log, oldest file first.
     pub(super) fn replay_files(&self, dir: &Path, manifest: &Manifest, last_epoch: Epoch) -> Vec<ReplayFile> {
         let begin_epoch =
             manifest.checkpoint.as_ref().map_or(Epoch::default(), |checkpoint| checkpoint.begin_epoch);
@@ -57,7 +57,7 @@ impl Survey {
             self.chains.iter().flat_map(Chain::extents).map(|(file, extent)| (file, extent, last_epoch)),
         );
         log.sort_by_key(|(file, ..)| (file.name.generation, file.name.sequence, file.name.logger));
-        files.extend(log.into_iter().rev().map(|(file, extent, durable_epoch)| ReplayFile {
+        files.extend(log.into_iter().map(|(file, extent, durable_epoch)| ReplayFile {
             path: file.path.clone(),
             identity: file.identity,
             extent,

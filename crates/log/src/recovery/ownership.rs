@@ -94,9 +94,9 @@ impl NamedFiles<'_> {
 
     /// Brings each `OWNER` in the log directories, and in these others, up to the opening of the manifest,
     /// which lies on the disk.
-    pub(super) fn bring_owners_up(&self, others: &BTreeSet<&PathBuf>) -> Result<(), OpenError> {
+    pub(super) fn bring_owners_up(&self, others: &BTreeSet<&Path>) -> Result<(), OpenError> {
         let all: BTreeSet<PathBuf> =
-            self.log_directories().chain(others.iter().map(|&directory| directory.clone())).collect();
+            self.log_directories().chain(others.iter().map(|&directory| directory.to_path_buf())).collect();
         for directory in all {
             let found = read_owner(self.disk, &directory)?;
             if found.is_some_and(|owner| !self.is_of_opening(&owner)) {

@@ -2,16 +2,18 @@
 //!
 //! # Source
 //! SiloR (OSDI 2014) §5. Threads take chunks of about a megabyte instead of whole files, so that all have
-//! work until the end; others read ahead of them. Files are read newest first, so that most of what is read
-//! later is older than what the tables hold.
+//! work until the end; others read ahead of them. Oldest entries come first, where SiloR reads the newest files first, of which most of what
+//! follows is of no effect: a log of words that were changed has little of that, but rows that are there when their words come, and words
+//! that need not be kept for what is older ([`Replay::fold`]). How far all have come is explained in [`order`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use ensilo_disk::Disk;
+use ensilo_epoch::Epoch;
 
 use self::reader::ReadChunk;
 use super::block_stream::Chunk;
@@ -21,11 +23,13 @@ use super::progress::Progress;
 use super::replay_file::{Extent, ReplayFile};
 
 mod apply;
+mod order;
 mod reader;
 
 pub(super) use apply::Applier;
 pub use apply::Replay;
 
+use order::WorkerFrontiers;
 use reader::Reader;
 
 /// A thread that reads serves so many that apply: it gets about a gigabyte a second from a disk, of which
@@ -66,6 +70,7 @@ struct ReplayOutcome<'a> {
     failure: Mutex<Option<OpenError>>,
     /// By file.
     work: Vec<FileWork>,
+    frontiers: WorkerFrontiers,
 }
 
 /// What the replay of a file has come to.
@@ -77,8 +82,7 @@ struct FileWork {
     busy_nanoseconds: AtomicU64,
 }
 
-/// Replays `files`, in the order in which they are given, with `threads` threads and others that read for
-/// them.
+/// Replays `files`, roughly in the order of their epochs, with `threads` threads and others that read for them.
 pub(super) fn replay<R: Replay>(
     disk: &dyn Disk,
     files: &[ReplayFile],
@@ -87,27 +91,31 @@ pub(super) fn replay<R: Replay>(
     progress: &Progress,
 ) -> Result<Replayed, OpenError> {
     let start = Instant::now();
+    let threads = threads.max(1);
     progress.begin(files.iter().map(|file| file.bytes).sum());
     let outcome = ReplayOutcome {
         progress,
         failed: AtomicBool::new(false),
         failure: Mutex::new(None),
         work: files.iter().map(|_| FileWork::default()).collect(),
+        frontiers: WorkerFrontiers::new(threads),
     };
-    let threads = threads.max(1);
     let (work_sender, work) = sync_channel(2 * threads);
     let (spare_sender, spare) = channel();
     let (work, reader) = (Arc::new(Mutex::new(work)), Reader::new(disk, files, Mutex::new(spare)));
     thread::scope(|scope| {
-        for _ in 0..threads {
+        for worker in 0..threads {
             let (spare, work, outcome) = (spare_sender.clone(), Arc::clone(&work), &outcome);
-            scope.spawn(move || outcome.work(files, target, &work, &spare));
+            outcome.spawn(scope, "ensilo-replay", move || {
+                outcome.work(worker, files, target, &work, &spare);
+                outcome.frontiers.set(worker, Epoch::MAX);
+            });
         }
         // Either end of the channel goes with the threads that use it: that ends the others.
         drop(work);
         for _ in 0..threads.div_ceil(WORKERS_PER_READER) {
             let (work, reader, outcome) = (work_sender.clone(), &reader, &outcome);
-            scope.spawn(move || {
+            outcome.spawn(scope, "ensilo-read", move || {
                 if let Err(error) = reader.read_files(&work, || outcome.has_failed()) {
                     outcome.fail(error);
                 }
@@ -121,10 +129,19 @@ pub(super) fn replay<R: Replay>(
 }
 
 impl ReplayOutcome<'_> {
+    /// Starts a thread. Where the system gives none, that is the failure of the replay, which ends the others.
+    fn spawn<'s>(&self, scope: &'s Scope<'s, '_>, name: &str, run: impl FnOnce() + Send + 's) {
+        let thread = thread::Builder::new().name(name.to_owned());
+        if let Err(error) = thread.spawn_scoped(scope, run) {
+            self.fail(OpenError::no_thread(&error));
+        }
+    }
+
     /// Applies chunks until there are no more. After a failure they are thrown away, so that the reader is
     /// never left waiting.
     fn work<R: Replay>(
         &self,
+        worker: usize,
         files: &[ReplayFile],
         target: &R,
         work: &Mutex<Receiver<ReadChunk>>,
@@ -133,10 +150,12 @@ impl ReplayOutcome<'_> {
         let mut applier = Applier::new(target);
         loop {
             let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(ReadChunk { file, chunk }) = next else { return };
+            let Ok(ReadChunk { file, chunk, frontier }) = next else { return };
+            self.frontiers.set(worker, frontier);
             if !self.has_failed() {
-                let start = Instant::now();
-                match applier.apply_chunk(&files[file], &chunk) {
+                let (start, replayed) = (Instant::now(), &files[file]);
+                let folded = applier.fold(replayed, self.frontiers.least());
+                match folded.and_then(|()| applier.apply_chunk(replayed, &chunk, frontier)) {
                     Ok(applied) => self.work[file].add(applied, start.elapsed()),
                     Err(error) => self.fail(error),
                 }

@@ -27,7 +27,7 @@ pub(super) struct RequestedDirectories<'w> {
     /// By the manifest that is in place, or the first one of a new database.
     before: NamedFiles<'w>,
     /// Each once.
-    directories: BTreeSet<&'w PathBuf>,
+    directories: BTreeSet<&'w Path>,
     /// The loggers as the next manifest names them.
     pub(super) loggers: Vec<LoggerFiles>,
 }
@@ -39,7 +39,11 @@ impl<'w> RequestedDirectories<'w> {
             Ok(LoggerFiles { directory: spell_path(before.disk, before.dir, path)?, first_sequence: 1 })
         };
         let loggers = directories.iter().map(logger).collect::<Result<_, OpenError>>()?;
-        Ok(RequestedDirectories { before, directories: directories.iter().collect(), loggers })
+        Ok(RequestedDirectories {
+            before,
+            directories: directories.iter().map(PathBuf::as_path).collect(),
+            loggers,
+        })
     }
 
     /// Locks those that are there, and sees whether the database may log to them. Returns the empty log files
@@ -73,7 +77,7 @@ impl<'w> RequestedDirectories<'w> {
     /// Returns the directories that the manifest does not name, however it spells them. Of the others the
     /// survey has seen what lies there, and what the manifest is done with is left alone, as when leftovers
     /// are removed.
-    fn not_named(&self) -> Result<Vec<&'w PathBuf>, OpenError> {
+    fn not_named(&self) -> Result<Vec<&'w Path>, OpenError> {
         let place = |directory: PathBuf| Location::of(self.before.disk, &directory);
         let named = self.before.log_directories().map(place).collect::<Result<Vec<_>, _>>()?;
         let mut not_named = Vec::new();
@@ -156,7 +160,7 @@ impl<'w> RequestedDirectories<'w> {
 
     /// Brings each `OWNER` up to the manifest that is in place.
     pub(super) fn bring_up(&self, locks: &mut DirectoryLocks) -> Result<(), OpenError> {
-        let requested = self.directories.iter().map(|&directory| directory.clone());
+        let requested = self.directories.iter().map(|&directory| directory.to_path_buf());
         let all = self.before.log_directories().chain(requested);
         all.for_each(|directory| locks.created().file(directory.join(OWNER_NEW)));
         self.before.bring_owners_up(&self.directories)

@@ -7,7 +7,8 @@
 //! # Group commit
 //! While somebody waits, there is always a round: it takes what has committed until it begins, and who commits
 //! meanwhile is in the next one. So rounds grow with the load by themselves, and no timer is involved. While
-//! nobody waits, rounds are [unhurried](super::options::EpochClock::unhurried).
+//! nobody waits, rounds are [unhurried](super::options::EpochClock::unhurried): each that nobody has waited for doubles the time to the next one,
+//! because a round costs as much whatever it stores.
 //!
 //! # Who leads
 //! One of several threads: see [`Leadership`](super::leadership::Leadership).
@@ -40,6 +41,8 @@ pub(crate) struct Leader {
     not_before: Instant,
     /// and while nobody waits for it, not before then.
     unhurried: Instant,
+    /// How many rounds in a row nobody has waited for.
+    unwaited: u32,
     /// How many rounds in a row brought nothing, because a commit took long.
     stalled: u32,
     /// Set once the log is to be closed.
@@ -63,7 +66,7 @@ impl Lead for Leader {
                 return self.request_round(frontier, true);
             }
             if self.is_due() {
-                return self.make_round();
+                return self.make_round(self.is_urgent());
             }
         }
         Ok(ReadyCalls::default())
@@ -71,7 +74,7 @@ impl Lead for Leader {
 
     fn make_caller_round(&mut self) -> Result<ReadyCalls, LogError> {
         let before = self.requested.number;
-        let made = self.make_round();
+        let made = self.make_round(true);
         self.core().counters[0].caller_rounds.add(self.requested.number - before);
         made
     }
@@ -116,6 +119,7 @@ impl Leader {
             is_complete: true,
             not_before: now,
             unhurried: now,
+            unwaited: 0,
             stalled: 0,
             end: None,
         }
@@ -175,7 +179,7 @@ impl Leader {
         if Instant::now() < end.by { Ok(None) } else { Err(LogError::Unfinished) }
     }
 
-    fn make_round(&mut self) -> Result<ReadyCalls, LogError> {
+    fn make_round(&mut self, is_waited_for: bool) -> Result<ReadyCalls, LogError> {
         let began = Instant::now();
         let frontier = self.move_on();
         let clock = self.core().clock.kind;
@@ -189,7 +193,8 @@ impl Leader {
         }
         self.stalled = 0;
         self.not_before = began;
-        self.unhurried = began + clock.unhurried();
+        self.unwaited = if is_waited_for { 0 } else { self.unwaited.saturating_add(1) };
+        self.unhurried = began + clock.unhurried(self.unwaited);
         self.request_round(frontier, false)
     }
 

@@ -56,9 +56,9 @@ impl Default for LogOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochClock {
     /// As soon as somebody waits and the loggers have stored what they had: whoever comes meanwhile is stored
-    /// in the next round, so that the time until a commit is stored follows the disk. While nobody waits, a
-    /// round comes every 5 ms, or every `max` if that is shorter: a sync costs the processor as much as many
-    /// transactions.
+    /// in the next round, so that the time until a commit is stored follows the disk. While nobody waits, the
+    /// next round comes after 5 ms, the one after that 10 ms later, and so on up to `max`: a sync costs the
+    /// processor as much as many transactions.
     ByLoggers {
         /// The longest epoch, also while nothing is logged or the disk hangs.
         max: Duration,
@@ -73,7 +73,7 @@ impl Default for EpochClock {
     }
 }
 
-/// How long after a round the next one begins if nobody waits for it.
+/// How long after a round that somebody has waited for the next one begins if nobody waits for it.
 const UNHURRIED: Duration = Duration::from_millis(5);
 
 impl EpochClock {
@@ -84,12 +84,27 @@ impl EpochClock {
         }
     }
 
-    /// Returns the time between two rounds of the loggers while nobody waits for them.
-    pub(crate) fn unhurried(self) -> Duration {
+    /// Returns the time to the next round of the loggers while nobody waits for it, behind so many in a row that nobody has waited for:
+    /// it doubles with each.
+    pub(crate) fn unhurried(self, unwaited: u32) -> Duration {
         match self {
-            EpochClock::ByLoggers { max } => UNHURRIED.min(max),
+            EpochClock::ByLoggers { max } => UNHURRIED.saturating_mul(1 << unwaited.min(16)).min(max),
             // Rounds follow the clock; this is for those that are made once more because a commit took long.
             EpochClock::Fixed(interval) => interval.min(Duration::from_millis(1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_between_rounds_that_nobody_waits_for_doubles_up_to_the_longest_epoch() {
+        let clock = EpochClock::default();
+        let times = [0, 1, 2, 3, 4, u32::MAX].map(|unwaited| clock.unhurried(unwaited).as_millis());
+        assert_eq!(times, [5, 10, 20, 40, 40, 40]);
+        let short = EpochClock::ByLoggers { max: Duration::from_millis(2) };
+        assert_eq!(short.unhurried(0), short.max());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ensilo_disk::RealDisk;
 use ensilo_epoch::Epoch;
@@ -231,4 +231,21 @@ fn a_commit_under_way_holds_back_its_epoch_alone() {
     slow.participant.end_commit();
     rig.log.wait_durable(epoch).unwrap();
     rig.scan().check(&worker.committed, epoch);
+}
+
+#[test]
+fn rounds_become_rare_while_nobody_waits() {
+    let clock = EpochClock::ByLoggers { max: Duration::from_millis(40) };
+    let rig = Rig::somewhere(&["log"], &LogOptions { clock, ..options() });
+    let mut worker = rig.worker(1);
+    let begin = Instant::now();
+    for _ in 0..10 {
+        let seen = rig.log.durable_epoch();
+        while rig.log.durable_epoch() == seen {
+            worker.commit(10).unwrap();
+            thread::yield_now();
+        }
+    }
+    // The second round comes 10 ms after the first, the third one 20 ms later, the seven others 40 ms each.
+    assert!(begin.elapsed() >= Duration::from_millis(310), "{:?}", begin.elapsed());
 }

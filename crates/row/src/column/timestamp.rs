@@ -1,5 +1,6 @@
 //! Points in time.
 
+mod arithmetic;
 mod civil;
 mod parse;
 
@@ -10,11 +11,34 @@ pub(super) use civil::civil_date;
 #[cfg(feature = "jiff")]
 pub(super) use civil::day_of_civil_date;
 
-/// A point in time in microseconds since 1970-01-01 00:00 UTC, negative before.
+/// A point in time in microseconds since 1970-01-01 00:00 UTC, negative before. The years are those of -290308 to 294247, from
+/// [`MIN`](Self::MIN) to [`MAX`](Self::MAX).
+///
+/// A [`Duration`] can be added and subtracted, and one timestamp subtracted from another. The operators panic where the type does not have
+/// the outcome, as those of [`SystemTime`] do; the methods that are named `checked` return `None` there.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use ensilo_row::Timestamp;
+///
+/// let noon: Timestamp = "2024-02-29T12:00:00Z".parse()?;
+/// let later = noon + Duration::from_secs(86_400);
+/// assert_eq!(later.to_string(), "2024-03-01T12:00:00.000000Z");
+/// assert_eq!(later - noon, Duration::from_secs(86_400));
+/// assert_eq!(noon.checked_duration_since(later), None);
+/// # Ok::<(), ensilo_row::TimestampError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The first time that the type has.
+    pub const MIN: Self = Self(i64::MIN);
+
+    /// The last time that the type has.
+    pub const MAX: Self = Self(i64::MAX);
+
     /// So many microseconds after 1970-01-01 UTC.
     #[inline(always)]
     pub const fn from_micros(micros: i64) -> Self {
@@ -100,7 +124,8 @@ mod tests {
         assert_eq!(print(951_825_600_000_000), "2000-02-29T12:00:00.000000Z");
         assert_eq!(print(4_107_542_399_999_999), "2100-02-28T23:59:59.999999Z");
         assert_eq!(print(4_107_542_400_000_000), "2100-03-01T00:00:00.000000Z");
-        assert!(print(i64::MIN).starts_with("-290308-"));
+        assert!(print(Timestamp::MIN.micros()).starts_with("-290308-"));
+        assert!(print(Timestamp::MAX.micros()).starts_with("294247-"));
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl Schema {
     }
 
     /// Returns the variable columns that are stored in the row, with their slots.
-    fn variable_slots(&self) -> impl Iterator<Item = (usize, Slot)> {
+    pub fn variable_slots(&self) -> impl Iterator<Item = (usize, Slot)> {
         let stored = |(index, column): &(usize, &Column)| {
             column.column_type.is_variable() && !self.is_key_column(*index)
         };

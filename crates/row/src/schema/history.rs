@@ -22,7 +22,7 @@ use super::change::SchemaChange;
 use super::older_rows::{OlderRows, Source};
 use super::{Column, PrimaryKey, Schema, SchemaError};
 use crate::limits::{COLUMNS_MAX, FIXED_LEN_MAX};
-use crate::{Malformed, RowBuf, Value, WordSlice, Words};
+use crate::{LongValue, Malformed, RowBuf, Value, WordSlice, Words};
 
 const VERSION: u8 = 2;
 
@@ -98,8 +98,24 @@ impl SchemaHistory {
         row: &impl Words,
         out: &mut RowBuf,
     ) -> Result<(), Malformed> {
-        let at = self.older.partition_point(|older| older.until <= epoch);
-        self.older[at].rows.convert(schema, row, out)
+        self.rows_of(epoch).convert(schema, row, out)
+    }
+
+    /// Returns the long values that a row of this epoch has, which is before [`since`](Self::since), also those in columns that were dropped.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are no row of the schema of that epoch.
+    ///
+    /// # Panics
+    /// If the row is of the schema as it is.
+    #[doc(hidden)]
+    pub fn long_values(&self, epoch: u64, row: &impl Words) -> Result<Vec<LongValue>, Malformed> {
+        self.rows_of(epoch).long_values(row)
+    }
+
+    /// Returns what rows of this epoch are.
+    fn rows_of(&self, epoch: u64) -> &OlderRows {
+        &self.older[self.older.partition_point(|older| older.until <= epoch)].rows
     }
 
     /// Appends the schema with its history.

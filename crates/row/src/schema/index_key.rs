@@ -4,7 +4,7 @@ use super::column_set::ColumnSet;
 use super::key_columns::{KeyColumns, is_null};
 use super::{Column, IndexSchema, PartSchema, Schema};
 use crate::key::{NOT_NULL, escaped};
-use crate::{ColumnType, KeyBuf, KeyReader, Malformed, Slot, Words};
+use crate::{ColumnType, KeyBuf, KeyReader, Malformed, ROW_LEN_MAX, Slot, Words};
 
 impl Schema {
     /// Returns the columns of the index, then the others of the primary key; a row id is not among them.
@@ -16,6 +16,8 @@ impl Schema {
 
     /// Makes `out` the key of a stored row in an index. It works for every row of the table, however it was written, takes
     /// time in proportion to the columns of both keys, and allocates nothing unless the primary key has more than 16.
+    ///
+    /// Of a [long value](crate::LongValue) there is no key: `out` is one that is too long then, about as long as that of the value.
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are no row of this table; never a panic, whatever the words.
@@ -138,6 +140,12 @@ impl Column {
         }
         if self.column_type.is_wide() {
             self.append_ordered_wide(row.wide_bits(slot.offset()), out);
+            return Ok(());
+        }
+        if self.column_type.is_variable()
+            && let Some(value) = slot.long_value(row)?
+        {
+            out.append(&vec![0; (value.len_bytes as usize).min(ROW_LEN_MAX)]);
             return Ok(());
         }
         let is_raw = matches!(self.column_type, ColumnType::FixedBytes { .. });

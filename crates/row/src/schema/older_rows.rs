@@ -2,7 +2,7 @@
 
 use super::{Column, Schema, SchemaError};
 use crate::layout::place;
-use crate::{ColumnSpec, Malformed, RowBuf, Slot, Value, Words};
+use crate::{ColumnSpec, LongValue, Malformed, RowBuf, Slot, Value, Words};
 
 /// Where a column of the schema as it is comes from, for rows of an older one.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,12 @@ pub(super) enum Source {
     Column(usize),
     /// The value that the column was added with.
     Value(Value),
+}
+
+/// What a row has in a column of variable length.
+enum Variable {
+    Whole(Value),
+    Long(LongValue),
 }
 
 /// How rows of an older schema become rows of the schema as it is.
@@ -98,19 +104,40 @@ impl OlderRows {
             if schema.is_key_column(at) {
                 continue;
             }
+            let (column, slot) = (&schema.columns[at], schema.slots[at]);
+            if let Source::Column(from) = source
+                && let Some(value) = self.long_value(*from, row)?
+            {
+                variable.push((slot, Variable::Long(value)));
+                continue;
+            }
             let value = match source {
                 Source::Column(from) => self.columns[*from].0.read(row, self.slots[*from])?,
                 Source::Value(value) => value.clone(),
             };
-            let (column, slot) = (&schema.columns[at], schema.slots[at]);
             column.write(&value, slot, out.words_mut()).map_err(|_| Malformed)?;
             if column.column_type.is_variable() {
-                variable.push((slot, value));
+                variable.push((slot, Variable::Whole(value)));
             }
         }
         for (slot, value) in &variable {
-            out.append_variable(*slot, value.variable_bytes());
+            match value {
+                Variable::Whole(value) => out.append_variable(*slot, value.variable_bytes()),
+                Variable::Long(value) => out.append_long_value(*slot, *value),
+            }
         }
         Ok(())
+    }
+
+    /// Returns the long values of a row.
+    pub(super) fn long_values(&self, row: &impl Words) -> Result<Vec<LongValue>, Malformed> {
+        let long_values = (0..self.columns.len()).map(|at| self.long_value(at, row));
+        long_values.filter_map(Result::transpose).collect()
+    }
+
+    /// Returns the long value that a row has in this column of the older schema.
+    fn long_value(&self, at: usize, row: &impl Words) -> Result<Option<LongValue>, Malformed> {
+        let (column, in_key) = &self.columns[at];
+        if *in_key || !column.column_type.is_variable() { Ok(None) } else { self.slots[at].long_value(row) }
     }
 }

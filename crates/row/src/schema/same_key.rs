@@ -42,6 +42,9 @@ impl Column {
         if width > 0 {
             return Ok(left.aligned_bits(offset, width) == right.aligned_bits(offset, width));
         }
+        if self.column_type.is_variable() && (slot.has_long_value(left) || slot.has_long_value(right)) {
+            return Ok(slot.long_value(left)? == slot.long_value(right)?);
+        }
         let (left_start, left_end) = self.column_type.bytes_range(left, slot)?;
         let (right_start, right_end) = self.column_type.bytes_range(right, slot)?;
         let len = left_end - left_start;

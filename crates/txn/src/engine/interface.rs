@@ -1,5 +1,6 @@
 //! The engine as the layers above know it.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,8 +42,8 @@ unsafe impl<V: Variant> Engine for Silo<V> {
         V::reached(failpoint);
     }
 
-    fn start(options: EngineOptions) -> Arc<Self> {
-        Arc::new(Silo::new(options))
+    fn start(options: EngineOptions) -> io::Result<Arc<Self>> {
+        Silo::new(options).map(Arc::new)
     }
 
     fn epochs(&self) -> &Arc<Epochs> {

@@ -137,10 +137,9 @@ impl RecordPtr {
         self.header().previous.store(side, Ordering::Relaxed);
     }
 
-    /// Starts to load the row, and what lies behind the link. The header is waited for if it is not in the cache.
+    /// Starts to load what lies behind the link. The header is waited for if it is not in the cache.
     #[inline]
-    pub(crate) fn prefetch_row_and_side(self) {
-        self.prefetch_row();
+    pub(crate) fn prefetch_side(self) {
         prefetch(self.side().cast::<u8>().cast_const());
     }
 }

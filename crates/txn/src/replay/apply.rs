@@ -5,11 +5,12 @@
 
 use ensilo_engine::Tid;
 use ensilo_epoch::Guard;
-use ensilo_index::Inserted;
+use ensilo_index::{Inserted, Lookup};
 use ensilo_log::{Change, ReplayError, Write as LogWrite};
 use ensilo_sync::cpu_relax;
 
 use super::leftover::Leftover;
+use super::list_memory::NoMemory;
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::silo::{self, Variant, free, retire};
@@ -37,16 +38,20 @@ pub(super) fn apply<V: Variant>(
             return target.apply::<V>();
         }
         cpu_relax();
-        found = match store.index().get(write.key, guard) {
-            // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
-            ensilo_index::Lookup::Found(value) => Some(unsafe { RecordPtr::from_index_value(value) }),
-            ensilo_index::Lookup::Missing(_) => None,
-        };
+        found = look_up(store, guard, write.key);
+    }
+}
+
+fn look_up(store: &Store, guard: &Guard<'_>, key: &[u8]) -> Option<RecordPtr> {
+    match store.index().get(key, guard) {
+        // SAFETY: a value of a store's tree is a record, read while this thread is pinned.
+        Lookup::Found(value) => Some(unsafe { RecordPtr::from_index_value(value) }),
+        Lookup::Missing(_) => None,
     }
 }
 
 /// Locks the record as it is; `None` when another one has taken its place in the tree.
-fn lock_latest(record: RecordPtr) -> Option<TidWord> {
+pub(super) fn lock_latest(record: RecordPtr) -> Option<TidWord> {
     loop {
         let word = record.tid().unlocked();
         if !word.is_latest() {
@@ -59,7 +64,7 @@ fn lock_latest(record: RecordPtr) -> Option<TidWord> {
     }
 }
 
-/// Puts a record for a key that the tree does not have. Returns the record that another thread has put there first.
+/// Puts a record for a key that the tree has not, or was not asked for. Returns the record that is there already.
 fn insert<V: Variant>(
     store: &Store,
     guard: &Guard<'_>,
@@ -73,22 +78,29 @@ fn insert<V: Variant>(
         Change::Delete if leftover.forgets_tombstones => return Ok(None),
         Change::Delete => (&[][..], TidWord::deleted(tid)),
     };
-    let record = allocate::<V>(store, guard, row, word)?;
+    let record = match allocate::<V>(store, guard, row, word) {
+        Ok(record) => record,
+        // What takes the place of a row that is there may need none.
+        Err(error) => return look_up(store, guard, write.key).map(Some).ok_or(error),
+    };
     if let Change::Patch(words) = &write.change {
-        let locked = LockedRecord::new(record);
-        locked.begin(&leftover.arena, words.len())?;
+        let mut locked = LockedRecord::new(record);
         let words = words.clone().map(|(index, word)| PendingWord { index, tid, word });
-        locked.set_words(&leftover.arena, words, |_| {})?;
+        locked.set_words(&mut leftover.memory, words, |_| {})?;
     }
     let inserted = store.index().insert_if_absent(write.key, record.index_value(), guard, &mut ());
     if matches!(inserted, Ok(Inserted::New)) {
         match &write.change {
-            Change::Put(_) => leftover.count_row(store.id(), 1),
-            Change::Patch(_) => leftover.pending.push(record),
+            Change::Put(_) => {
+                leftover.count_row(store.id(), 1);
+                leftover.puts_are_new = true;
+            }
+            Change::Patch(_) => leftover.push_pending(record, tid.epoch()),
             Change::Delete => leftover.tombstones.push((store.id(), write.key.into())),
         }
         return Ok(None);
     }
+    LockedRecord::new(record).end(&mut leftover.memory);
     // SAFETY: the tree did not take the record, so nobody else knows it.
     unsafe { free::<V>(record, guard) };
     match inserted {
@@ -130,6 +142,7 @@ impl ReplayTarget<'_, '_> {
     /// Applies the write and frees the lock.
     fn apply<V: Variant>(&mut self) -> Result<(), ReplayError> {
         let tid = Tid::from_raw(self.write.tid);
+        self.leftover.puts_are_new &= !matches!(self.write.change, Change::Put(_));
         let is_old = self.has_base() && tid <= self.word.tid();
         match &self.write.change {
             _ if is_old => self.record.publish(self.word),
@@ -154,24 +167,25 @@ impl ReplayTarget<'_, '_> {
         if new.is_none() {
             target.store_row_bytes(row);
         }
-        let locked = LockedRecord::new(self.record);
-        locked.forget_until(tid);
+        let mut locked = LockedRecord::new(self.record);
+        locked.keep(|other| other > tid);
         let len_words = row.len().div_ceil(8);
         // Those outside belong to a longer row that is still to come.
         let within = locked.words().iter().filter(|word| (word.index as usize) < len_words);
         within.for_each(|word| target.store_word(word.index as usize, word.word));
+        let was_pending = locked.has_list();
         if let Some(new) = new
-            && locked.has_list()
+            && was_pending
         {
             locked.hand_to(new);
-            self.leftover.pending.push(new);
+            self.leftover.push_pending(new, tid.epoch());
         }
         if !self.is_live() {
             self.leftover.count_row(self.store.id(), 1);
         }
         match new {
             None => self.record.publish(TidWord::live(tid)),
-            Some(new) => self.take_place::<V>(new),
+            Some(new) => self.take_place::<V>(new, was_pending),
         }
         Ok(())
     }
@@ -193,18 +207,20 @@ impl ReplayTarget<'_, '_> {
         }
     }
 
-    /// Puts `new` into the tree instead of the record.
-    fn take_place<V: Variant>(&mut self, new: RecordPtr) {
+    /// Puts `new` into the tree instead of the record. One that a worker knows for its pending words is that worker's to retire.
+    fn take_place<V: Variant>(&mut self, new: RecordPtr, was_pending: bool) {
         let (old, new) = (self.record.index_value(), new.index_value());
         let is_replaced = self.store.index().replace(self.write.key, old, new, self.guard);
         assert!(is_replaced, "a locked, latest record is the one in the tree");
         self.record.publish(self.word.superseded());
-        // SAFETY: the tree does not lead to it any more, and whoever finds it superseded asks the tree again.
-        unsafe { retire::<V>(self.record, self.guard, &mut self.leftover.garbage) };
+        if !was_pending {
+            // SAFETY: the tree does not lead to it any more, whoever finds it superseded asks the tree again, and no worker will fold it.
+            unsafe { retire::<V>(self.record, self.guard, &mut self.leftover.garbage) };
+        }
     }
 
     fn delete(&mut self, tid: Tid) {
-        LockedRecord::new(self.record).forget_until(tid);
+        LockedRecord::new(self.record).keep(|other| other > tid);
         if self.is_live() {
             self.leftover.count_row(self.store.id(), -1);
         }
@@ -219,25 +235,26 @@ impl ReplayTarget<'_, '_> {
     ) -> Result<(), ReplayError> {
         let outcome = self.set_words(words, tid);
         self.record.publish(self.word);
-        outcome
+        Ok(outcome?)
     }
 
     fn set_words(
         &mut self,
         words: impl ExactSizeIterator<Item = (u32, u64)>,
         tid: Tid,
-    ) -> Result<(), ReplayError> {
-        let locked = LockedRecord::new(self.record);
-        if !locked.has_list() {
-            locked.begin(&self.leftover.arena, words.len())?;
-            self.leftover.pending.push(self.record);
-        }
+    ) -> Result<(), NoMemory> {
+        let mut locked = LockedRecord::new(self.record);
+        let had_list = locked.has_list();
         let len_words = if self.is_live() { self.record.row().len_words() } else { 0 };
         let words = words.map(|(index, word)| PendingWord { index, tid, word });
-        locked.set_words(&self.leftover.arena, words, |word| {
+        let outcome = locked.set_words(&mut self.leftover.memory, words, |word| {
             if (word.index as usize) < len_words {
                 self.record.store_word(word.index as usize, word.word);
             }
-        })
+        });
+        if !had_list && locked.has_list() {
+            self.leftover.push_pending(self.record, tid.epoch());
+        }
+        outcome
     }
 }

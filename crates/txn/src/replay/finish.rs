@@ -1,27 +1,26 @@
-//! The end of a replay: pending words become part of their rows' versions, deleted keys leave the trees.
+//! The end of a replay: the last pending words are folded, deleted keys leave the trees.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::thread;
 
 use ensilo_engine::{Engine, Recovered, RecoveredStore, TableId};
-use ensilo_epoch::Guard;
+use ensilo_epoch::{Epoch, Guard};
 use ensilo_index::Lookup;
 use ensilo_log::ReplayError;
+use ensilo_sync::side_by_side;
+use ensilo_sync::sync::Mutex;
 
 use super::SiloReplayer;
 use super::leftover::Leftover;
-use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
 use crate::registry::lock;
 use crate::silo::{Variant, free, free_garbage};
 use crate::store::Store;
-use crate::tid::TidWord;
 
 impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
     fn finish(self) -> Result<Recovered, ReplayError> {
         let mut left = std::mem::take(&mut *lock(&self.left));
-        // All of these first: records with pending words are still allocated, and so are the words.
-        finish_pending(&mut left)?;
+        // All of these first: words of a row that was not logged are damage, also where its key is deleted.
+        self.finish_pending(&mut left)?;
         let deleted = self.finish_tombstones(&mut left);
         let participant = self.engine.shared.epochs.participant();
         for leftover in &mut left {
@@ -40,65 +39,35 @@ impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
 }
 
 impl<V: Variant> SiloReplayer<'_, V> {
-    /// Takes deleted keys out of the trees; a thread for each worker that there was. All that workers say of one key goes to one thread. Returns
+    /// Folds all words that are left; a share for each worker that there was.
+    fn finish_pending(&self, left: &mut [Leftover]) -> Result<(), ReplayError> {
+        let left: Vec<_> = left.iter_mut().map(Mutex::new).collect();
+        let fold = |share: usize| {
+            let participant = self.engine.shared.epochs.participant();
+            lock(&left[share]).fold::<V>(&participant.pin(), Epoch::MAX)
+        };
+        side_by_side("ensilo-replay", left.len(), fold).into_iter().collect()
+    }
+
+    /// Takes deleted keys out of the trees; a share for each worker that there was. All that workers say of one key is in one share. Returns
     /// the keys.
     fn finish_tombstones(&self, left: &mut [Leftover]) -> Vec<(TableId, Box<[u8]>)> {
         let tombstones: Vec<_> =
             left.iter_mut().map(|leftover| std::mem::take(&mut leftover.tombstones)).collect();
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        let take_out_share = |share| {
+        let take_out_share = |share: usize| {
             let participant = self.engine.shared.epochs.participant();
             let guard = participant.pin();
-            let is_of_share = |key: &[u8]| hasher.hash_one(key) % tombstones.len() as u64 == share;
+            let is_of_share = |key: &[u8]| hasher.hash_one(key) % tombstones.len() as u64 == share as u64;
             for (table, key) in tombstones.iter().flatten().filter(|(_, key)| is_of_share(key)) {
                 if let Some(store) = self.engine.shared.stores.store(*table) {
                     take_out::<V>(store, key, &guard);
                 }
             }
         };
-        thread::scope(|scope| {
-            for share in 0..tombstones.len() as u64 {
-                let take_out_share = &take_out_share;
-                scope.spawn(move || take_out_share(share));
-            }
-        });
+        side_by_side("ensilo-replay", tombstones.len(), take_out_share);
         tombstones.into_iter().flatten().collect()
     }
-}
-
-/// Gives records with pending words the TID of the last one; a thread for each worker that there was.
-fn finish_pending(left: &mut [Leftover]) -> Result<(), ReplayError> {
-    thread::scope(|scope| {
-        let threads: Vec<_> =
-            left.iter_mut().map(|leftover| scope.spawn(|| finish_records(&mut leftover.pending))).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
-}
-
-fn finish_records(records: &mut Vec<RecordPtr>) -> Result<(), ReplayError> {
-    while let Some(record) = records.pop() {
-        let locked = LockedRecord::new(record);
-        let finished = finish_record(record, locked.words());
-        locked.forget();
-        finished?;
-    }
-    Ok(())
-}
-
-fn finish_record(record: RecordPtr, words: &[PendingWord]) -> Result<(), ReplayError> {
-    let word = record.tid();
-    if word == TidWord::PLACEHOLDER || (word.is_absent() && !words.is_empty()) {
-        return Err(ReplayError::Refused("words of a row that was not logged".into()));
-    }
-    let Some(last) = words.iter().map(|word| word.tid).max() else { return Ok(()) };
-    let len_words = record.row().len_words();
-    if words.iter().any(|word| word.index as usize >= len_words) {
-        return Err(ReplayError::Refused("words outside their row".into()));
-    }
-    record.set_unpublished_tid(TidWord::live(last.max(word.tid())));
-    Ok(())
 }
 
 /// Takes a key out of the tree if it is deleted. It may have come back since, or be gone already.

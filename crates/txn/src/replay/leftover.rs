@@ -1,8 +1,11 @@
 //! What the workers of a replay leave to do until its end.
 
-use bumpalo::Bump;
-use ensilo_engine::TableId;
+use std::collections::VecDeque;
 
+use ensilo_engine::TableId;
+use ensilo_epoch::Epoch;
+
+use super::list_memory::ListMemory;
 use super::pending::LockedRecord;
 use crate::record::RecordPtr;
 use crate::silo::Garbage;
@@ -10,21 +13,34 @@ use crate::silo::Garbage;
 /// What a worker leaves to do until everything is replayed, and what it has counted.
 #[derive(Default)]
 pub(super) struct Leftover {
-    /// Records to which this worker gave a list of pending words. Each record stands in one place.
-    pub(super) pending: Vec<RecordPtr>,
-    /// Where those lists lie.
-    pub(super) arena: Bump,
+    /// Records with pending words, and such of them that others have replaced since. Each record stands in one place.
+    pub(super) pending: VecDeque<PendingRecord>,
+    /// Where lists of pending words come from.
+    pub(super) memory: ListMemory,
     /// Keys that this worker deleted.
     pub(super) tombstones: Vec<(TableId, Box<[u8]>)>,
     /// Records outside of slabs that longer ones have replaced; a replay that fails leaves them where they are.
     pub(super) garbage: Garbage,
     /// Rows by store, as the difference that this worker made.
     pub(super) rows: Vec<i64>,
+    /// Whether the last row that this worker has put had none before it.
+    pub(super) puts_are_new: bool,
     /// See [`crate::Fault::ForgetTombstones`].
     pub(super) forgets_tombstones: bool,
 }
 
+/// A record that has pending words.
+pub(super) struct PendingRecord {
+    pub(super) record: RecordPtr,
+    /// The epoch of its latest word, as known when the record was put here.
+    pub(super) epoch: Epoch,
+}
+
 impl Leftover {
+    pub(super) fn push_pending(&mut self, record: RecordPtr, epoch: Epoch) {
+        self.pending.push_back(PendingRecord { record, epoch });
+    }
+
     pub(super) fn count_row(&mut self, table: TableId, difference: i64) {
         let at = table.0 as usize;
         if self.rows.len() <= at {
@@ -37,6 +53,6 @@ impl Leftover {
 impl Drop for Leftover {
     /// No record keeps a link to an arena that is gone; after a replay that has ended well none has one.
     fn drop(&mut self) {
-        self.pending.iter().for_each(|&record| LockedRecord::new(record).forget());
+        self.pending.iter().for_each(|pending| LockedRecord::new(pending.record).forget());
     }
 }

@@ -1,21 +1,19 @@
-//! The words of a record that patches have set, until the replay ends.
+//! The words of a record that patches have set, until they become part of the row ([`fold`](super::fold)).
 //!
-//! They stand behind the link to the record's previous version (R3): no record has one while a log is replayed. There may be millions of
-//! such records with a word or two each, and each is looked at again for every later write: a list is one piece of memory, and it
-//! comes from the arena of the worker that makes it, where it stays until the replay is over.
+//! They stand behind the link to the record's previous version (R3): no record has one while a log is replayed. Each list is looked at again
+//! for every later write, and short: it is one piece of [`memory`](super::list_memory) that is used again.
 //!
 //! # Layout
 //! ```text
 //! | len (u32) | capacity (u32) | PendingWord .. |
 //! ```
 
-use std::alloc::Layout;
+use std::iter;
 use std::ptr::NonNull;
 
-use bumpalo::Bump;
 use ensilo_engine::Tid;
-use ensilo_log::ReplayError;
 
+use super::list_memory::{ListMemory, NoMemory, PendingList, first_word};
 use crate::record::RecordPtr;
 
 /// One word that a patch has set.
@@ -26,65 +24,91 @@ pub(super) struct PendingWord {
     pub(super) word: u64,
 }
 
-/// The pending words of one record, each index once, in their order.
-#[repr(C, align(8))]
-struct List {
-    len: u32,
-    capacity: u32,
-}
-
-const _: () = assert!(size_of::<List>().is_multiple_of(align_of::<PendingWord>()));
-
 /// A record that the caller has locked, so that its pending words are the caller's.
-pub(super) struct LockedRecord(RecordPtr);
+pub(super) struct LockedRecord {
+    record: RecordPtr,
+    /// What its link leads to.
+    list: Option<NonNull<PendingList>>,
+}
 
 impl LockedRecord {
     /// Wraps a record. It must be locked by the caller, or not yet known to anybody else, while this value lives, and the arenas of
     /// all workers must be there.
     pub(super) fn new(record: RecordPtr) -> Self {
-        LockedRecord(record)
+        LockedRecord { record, list: NonNull::new(record.side().cast()) }
     }
 
-    fn list(&self) -> Option<NonNull<List>> {
-        NonNull::new(self.0.side().cast())
-    }
-
-    /// Returns whether a patch has ever reached it.
+    /// Returns whether there is a list, which may be empty.
     pub(super) fn has_list(&self) -> bool {
-        self.list().is_some()
+        self.list.is_some()
     }
 
     /// Returns the pending words.
     pub(super) fn words(&self) -> &[PendingWord] {
-        let Some(list) = self.list() else { return &[] };
+        let Some(list) = self.list else { return &[] };
         // SAFETY: a list that a record leads to was made by `begin`, in an arena that is still there, and its first `len` words were
-        // written by `push`; the lock keeps others from changing it.
-        unsafe { std::slice::from_raw_parts(first(list), list.as_ref().len as usize) }
+        // written by that or `push`; the lock keeps others from changing it.
+        unsafe { std::slice::from_raw_parts(first_word(list), list.as_ref().len as usize) }
     }
 
-    /// Makes an empty list with room for `capacity` words; there is none.
-    pub(super) fn begin(&self, arena: &Bump, capacity: usize) -> Result<(), ReplayError> {
-        debug_assert!(!self.has_list(), "a second list for one record");
-        self.0.set_side(allocate(arena, capacity)?.as_ptr().cast());
-        Ok(())
+    /// Sets words, of each of which it tells `on_set`, but those that a later patch has set. Makes a list if there is none.
+    pub(super) fn set_words(
+        &mut self,
+        memory: &mut ListMemory,
+        mut words: impl ExactSizeIterator<Item = PendingWord>,
+        mut on_set: impl FnMut(PendingWord),
+    ) -> Result<(), NoMemory> {
+        if self.list.is_some() {
+            return self.add_words(memory, words, on_set);
+        }
+        match self.begin(memory, &mut words, &mut on_set)? {
+            None => Ok(()),
+            Some(beyond) => self.add_words(memory, iter::once(beyond).chain(words), on_set),
+        }
     }
 
-    /// Sets words, of each of which it tells `on_set`, but those that a later patch has set. There is a list.
+    /// Makes a list, and sets words as long as their indexes rise. Returns the first one that does not follow. There is no list.
+    fn begin(
+        &mut self,
+        memory: &mut ListMemory,
+        words: &mut impl ExactSizeIterator<Item = PendingWord>,
+        on_set: &mut impl FnMut(PendingWord),
+    ) -> Result<Option<PendingWord>, NoMemory> {
+        let capacity = words.len();
+        let list = memory.take(capacity)?;
+        self.lead_to(Some(list));
+        let (mut len, mut rises_from) = (0, 0u64);
+        let beyond = words.find(|&word| {
+            let index = u64::from(word.index);
+            let is_next = len < capacity && index >= rises_from;
+            if is_next {
+                // SAFETY: the list has room for `capacity` words, and nobody else knows it.
+                unsafe { first_word(list).add(len).write(word) };
+                (len, rises_from) = (len + 1, index + 1);
+                on_set(word);
+            }
+            !is_next
+        });
+        self.set_len(len);
+        Ok(beyond)
+    }
+
+    /// Does what [`LockedRecord::set_words`] does. There is a list.
     ///
     /// New words go behind the others, and to their places together: a patch of many moves each word of the list once.
-    pub(super) fn set_words(
-        &self,
-        arena: &Bump,
+    fn add_words(
+        &mut self,
+        memory: &mut ListMemory,
         words: impl Iterator<Item = PendingWord>,
         mut on_set: impl FnMut(PendingWord),
-    ) -> Result<(), ReplayError> {
+    ) -> Result<(), NoMemory> {
         let mut sorted = self.words().len();
         for word in words {
             let is_out_of_order = self.words()[sorted..].last().is_some_and(|last| last.index >= word.index);
             if is_out_of_order {
                 sorted = self.settle(sorted);
             }
-            if self.set(arena, sorted, word)? {
+            if self.set(memory, sorted, word)? {
                 on_set(word);
             }
         }
@@ -94,9 +118,9 @@ impl LockedRecord {
 
     /// Sets a word, unless a later patch has set it; says whether it did. The first `sorted` words are in their order, and those behind
     /// them are of smaller indexes than this one and of others than the first.
-    fn set(&self, arena: &Bump, sorted: usize, word: PendingWord) -> Result<bool, ReplayError> {
+    fn set(&mut self, memory: &mut ListMemory, sorted: usize, word: PendingWord) -> Result<bool, NoMemory> {
         let Ok(at) = self.words()[..sorted].binary_search_by_key(&word.index, |pending| pending.index) else {
-            return self.push(arena, word).map(|()| true);
+            return self.push(memory, word).map(|()| true);
         };
         let is_later = self.words()[at].tid <= word.tid;
         if is_later {
@@ -106,20 +130,20 @@ impl LockedRecord {
     }
 
     /// Moves the words behind the first `sorted` ones to their places. Returns how many are in their order now: all.
-    fn settle(&self, sorted: usize) -> usize {
-        let Some(list) = self.list() else { return 0 };
+    fn settle(&mut self, sorted: usize) -> usize {
+        let Some(list) = self.list else { return 0 };
         // SAFETY: as in `words`; the lock keeps others from the list, and no other reference into it lives during this call.
-        let words = unsafe { std::slice::from_raw_parts_mut(first(list), list.as_ref().len as usize) };
+        let words = unsafe { std::slice::from_raw_parts_mut(first_word(list), list.as_ref().len as usize) };
         merge(words, sorted);
         words.len()
     }
 
-    /// Takes out the words that a base with this TID has set as well.
-    pub(super) fn forget_until(&self, tid: Tid) {
+    /// Takes out all words but those of TIDs for which `is_kept` holds.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(Tid) -> bool) {
         let mut kept = 0;
         for at in 0..self.words().len() {
             let word = self.words()[at];
-            if word.tid > tid {
+            if is_kept(word.tid) {
                 self.write(kept, word);
                 kept += 1;
             }
@@ -128,52 +152,68 @@ impl LockedRecord {
     }
 
     /// Gives the list to a record that takes this one's place.
-    pub(super) fn hand_to(&self, new: RecordPtr) {
-        new.set_side(self.0.side());
+    pub(super) fn hand_to(&mut self, new: RecordPtr) {
+        new.set_side(self.record.side());
         self.forget();
     }
 
+    /// Ends what is pending. The list's memory is not used again.
+    pub(super) fn forget(&mut self) {
+        self.lead_to(None);
+    }
+
     /// Ends what is pending.
-    pub(super) fn forget(&self) {
-        self.0.set_side(std::ptr::null_mut());
+    pub(super) fn end(&mut self, memory: &mut ListMemory) {
+        let Some(list) = self.list else { return };
+        self.forget();
+        // SAFETY: as in `with_room`.
+        unsafe { memory.give_back(list) };
+    }
+
+    /// Changes what the link leads to.
+    fn lead_to(&mut self, list: Option<NonNull<PendingList>>) {
+        self.list = list;
+        self.record.set_side(list.map_or(std::ptr::null_mut(), |list| list.as_ptr().cast()));
     }
 
     /// Puts a word behind the last one.
-    fn push(&self, arena: &Bump, word: PendingWord) -> Result<(), ReplayError> {
+    fn push(&mut self, memory: &mut ListMemory, word: PendingWord) -> Result<(), NoMemory> {
         let len = self.words().len();
-        self.with_room(arena, len)?;
+        self.with_room(memory, len)?;
         self.write(len, word);
         self.set_len(len + 1);
         Ok(())
     }
 
     /// Sees to it that the list, which has `len` words, has room for one more.
-    fn with_room(&self, arena: &Bump, len: usize) -> Result<(), ReplayError> {
-        let list = self.list().expect("a list was begun");
+    fn with_room(&mut self, memory: &mut ListMemory, len: usize) -> Result<(), NoMemory> {
+        let list = self.list.expect("a list was begun");
         // SAFETY: see `words`.
         if unsafe { list.as_ref() }.capacity as usize > len {
             return Ok(());
         }
-        let larger = allocate(arena, (2 * len).max(1))?;
+        let larger = memory.take(len + 1)?;
         // SAFETY: the larger list has room for more words, and is new.
-        unsafe { std::ptr::copy_nonoverlapping(first(list), first(larger), len) };
-        self.0.set_side(larger.as_ptr().cast());
+        unsafe { std::ptr::copy_nonoverlapping(first_word(list), first_word(larger), len) };
+        self.lead_to(Some(larger));
         self.set_len(len);
+        // SAFETY: it came from a worker's memory, the record was all that led to it, and no reference into it lives.
+        unsafe { memory.give_back(list) };
         Ok(())
     }
 
     /// Writes the word at a place within the capacity.
-    fn write(&self, at: usize, word: PendingWord) {
-        let list = self.list().expect("a list was begun");
+    fn write(&mut self, at: usize, word: PendingWord) {
+        let list = self.list.expect("a list was begun");
         // SAFETY: see `words`.
         assert!(at < unsafe { list.as_ref() }.capacity as usize, "a place within the list");
         // SAFETY: the list has that many places, and the lock keeps others from it; no reference into it lives during this call.
-        unsafe { first(list).add(at).write(word) };
+        unsafe { first_word(list).add(at).write(word) };
     }
 
     /// Says how many words there are, all of which were written.
-    fn set_len(&self, len: usize) {
-        let Some(mut list) = self.list() else { return };
+    fn set_len(&mut self, len: usize) {
+        let Some(mut list) = self.list else { return };
         // SAFETY: see `write`.
         unsafe { list.as_mut() }.len = len as u32;
     }
@@ -196,21 +236,6 @@ fn merge(words: &mut [PendingWord], sorted: usize) -> usize {
         words.sort_unstable_by_key(|word| word.index);
     }
     words.len()
-}
-
-fn allocate(arena: &Bump, capacity: usize) -> Result<NonNull<List>, ReplayError> {
-    let words = Layout::array::<PendingWord>(capacity).expect("fewer words than a row has");
-    let (layout, _) = Layout::new::<List>().extend(words).expect("fewer words than a row has");
-    let list = arena.try_alloc_layout(layout).map_err(|_| ReplayError::OutOfMemory)?.cast::<List>();
-    // SAFETY: the memory is new, and large and aligned enough.
-    unsafe { list.write(List { len: 0, capacity: capacity as u32 }) };
-    Ok(list)
-}
-
-/// Returns the first word's place.
-fn first(list: NonNull<List>) -> *mut PendingWord {
-    // SAFETY: the words begin behind the head, in the same piece of memory.
-    unsafe { list.add(1) }.cast().as_ptr()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_row_that_a_commit_keeps_locked_for_too_long_is_not_passed_over() {
-        let engine: Arc<Silo> = Silo::start(EngineOptions::default());
+        let engine: Arc<Silo> = Silo::start(EngineOptions::default()).unwrap();
         let store = engine.new_store(TableId(1)).unwrap();
         let mut worker = engine.session();
         let mut tx = worker.begin();

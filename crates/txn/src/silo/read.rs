@@ -201,6 +201,10 @@ impl<V: Variant> Read for Transaction<'_, V> {
         self.scan_range::<false, R>(store, bounds, direction, decode, |_, value| each(value))
     }
 
+    fn check_reads(&mut self) -> Result<(), Abort> {
+        self.check_reads_so_far()
+    }
+
     fn largest_epoch_seen(&self) -> Epoch {
         self.context.largest_tid_seen().epoch()
     }

@@ -23,7 +23,7 @@ struct Rig {
 fn rig(memory_limit_bytes: Option<u64>) -> Rig {
     let mut options = EngineOptions::default();
     options.memory_limit_bytes = memory_limit_bytes;
-    let engine = <Silo>::start(options);
+    let engine = <Silo>::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     let worker = engine.session();
     Rig { engine, store, worker }

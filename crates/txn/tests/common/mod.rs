@@ -24,7 +24,7 @@ pub(crate) fn manual_engine_of<V: Variant>(mut options: EngineOptions) -> Arc<Si
         advance: Advance::Manual,
         ..EpochOptions::default()
     };
-    Silo::start(options)
+    Silo::start(options).unwrap()
 }
 
 pub(crate) fn engine_and_store() -> (Arc<Silo>, Arc<Store>) {

@@ -70,7 +70,7 @@ pub(crate) fn run<E: Engine>(plan: &Plan) -> Outcome {
     options.memory_limit_bytes = plan.memory_limit_bytes;
     options.cold_place =
         plan.leaves_memory.then(|| ColdPlace::new(Arc::new(SimulatedDisk::new()), PathBuf::from("/cold")));
-    let engine = E::start(options);
+    let engine = E::start(options).unwrap();
     let stores: Vec<Arc<E::Store>> =
         (1..=plan.stores).map(|id| engine.new_store(TableId(id as u32)).unwrap()).collect();
     let start = Barrier::new(plan.threads);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ensilo::ermia::Ermia;
-use ensilo::{Database, Engine, Silo, generic};
+use ensilo::{ColumnType, Database, Engine, SchemaChange, Silo, generic};
 use ensilo_crash::fixture::rows::{Contents, Event, Item, LONG_NOTE_BYTES, Stock, event, item};
 use ensilo_crash::fixture::stored::{Features, directory, features, load};
 use ensilo_crash::fixture::{Kind, make};
@@ -278,6 +278,35 @@ fn a_log_file_that_names_an_opening_is_none_of_a_generation_of_an_earlier_versio
             verify(&disk, Path::new(DATABASE), &mut |damage| found.push((damage.file, damage.kind))).unwrap();
             assert_eq!(found, [(path, CorruptionKind::OtherCopy)], "{kind:?}, {generation} of {last}");
         }
+    }
+}
+
+/// One of them has a value of a megabyte, in its row.
+#[test]
+fn long_values_lie_in_their_rows_until_the_columns_of_the_table_are_changed() {
+    let pieces = |db: &Database| {
+        let statistics = db.statistics().unwrap();
+        statistics.table("item").unwrap().long_values.as_ref().map(|long| long.pieces)
+    };
+    for (kind, disk) in fixtures() {
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let db = open(kind, Arc::clone(&disk), Path::new(DATABASE));
+        let items = db.open_table::<Item>().unwrap();
+        let rows = Contents::of(kind).items;
+        let long: usize = rows.iter().map(|row| row.note.len()).filter(|len| *len > 16_256).sum();
+        rows.iter().for_each(|row| db.transact(|tx| items.replace(tx, row)).unwrap());
+        assert_eq!(pieces(&db), Some(0));
+        db.change_table("item", &SchemaChange::new().add("added", ColumnType::U8, 7u8)).unwrap();
+        assert_eq!(pieces(&db), Some(0));
+        db.rewrite_older_rows("item").unwrap();
+        assert_eq!(pieces(&db), Some(long.div_ceil(16_256) as u64), "{kind:?}");
+        let check = |db: Database| {
+            let items = db.open_dynamic_table("item").unwrap();
+            let notes = db.transact(|tx| items.scan().columns(&["note"])?.collect(tx)).unwrap();
+            assert!(notes.into_iter().eq(rows.iter().map(|row| vec![row.note.as_str().into()])));
+        };
+        check(db);
+        check(open(kind, disk, Path::new(DATABASE)));
     }
 }
 

@@ -1,24 +1,9 @@
-//! Mistakes that the replay of Silo's engine alone can be made to make.
+//! Mistakes that the replay of Silo's engine alone can be made to make. That it forgets deletions is found where a log is replayed in any
+//! order, by the suite of tests for engines: files are read in order.
 
 use ensilo::variants::{Fault, Silo, Variant};
 
-use super::every_engine::planted::{finds, parallel_run, serial_run};
-
-#[derive(Debug)]
-struct ForgetTombstones;
-
-impl Variant for ForgetTombstones {
-    const FAULT: Option<Fault> = Some(Fault::ForgetTombstones);
-}
-
-#[test]
-fn forgetting_deletions_in_a_replay_is_found() {
-    finds(
-        "deletions are forgotten",
-        |seed| serial_run::<Silo<ForgetTombstones>>(seed, None),
-        |found| found.contains("instead of None") || found.contains("rows of"),
-    );
-}
+use super::every_engine::planted::{finds, parallel_run};
 
 #[derive(Debug)]
 struct ReplayPastDurableEpoch;

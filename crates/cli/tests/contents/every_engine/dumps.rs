@@ -160,6 +160,9 @@ fn tables_are_dumped_by_name_into_an_empty_directory_alone() {
     assert_eq!(fs::read_to_string(dumped.join("account.csv")).unwrap(), CSV);
     let said = expect_exit(1, &arguments, &[]);
     assert!(said.contains("is not empty: name another directory"), "{said}");
+    // Nothing was read by then, not even what is not there.
+    let missing = ["dump", "missing", "--out", dumped.to_str().unwrap()];
+    assert!(expect_exit(1, &missing, &[]).contains("is not empty"));
 }
 
 #[test]

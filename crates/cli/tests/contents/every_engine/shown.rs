@@ -236,3 +236,30 @@ fn contents(directory: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     paths.flat_map(|path| if path.is_dir() { contents(&path) } else { vec![path] }).collect()
 }
+
+#[test]
+fn a_system_that_gives_no_threads_is_named_and_harms_nothing() {
+    let directory = directory("threads");
+    let bank = bank(&directory);
+    let loaded = directory.join("dump");
+    output_of(&["dump", "--out"], &[&loaded, &bank]);
+    let into_new = directory.join("new");
+    let commands: [(&[&str], &[&Path]); 5] = [
+        (&["tables"], &[&bank]),
+        (&["stat"], &[&bank]),
+        (&["dump"], &[&bank, Path::new("account")]),
+        (&["load", "--from"], &[&loaded, &bank]),
+        (&["load", "--from"], &[&loaded, &into_new]),
+    ];
+    for (arguments, paths) in commands {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ensilo"));
+        // No address space has room for such a stack.
+        let stack_bytes = 1u64 << 62;
+        command.args(arguments).args(paths).env("RUST_MIN_STACK", stack_bytes.to_string());
+        let output = command.output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+        assert!(message.contains("thread") && !message.contains("panicked"), "{arguments:?}: {message}");
+    }
+    assert!(output_of(&["tables"], &[&bank]).starts_with(LISTED));
+}

@@ -91,7 +91,7 @@ fn values_that_do_not_fit_are_refused_and_change_nothing() {
         let error = dynamic.get_columns(tx, &key, &["colour"]).unwrap_err();
         assert_eq!(error.to_string(), "table account has no column colour");
         let error = dynamic.scan().by_index("nobody").map(drop).unwrap_err();
-        assert_eq!(error.to_string(), "table account has no index nobody");
+        assert_eq!(error.to_string(), "table account has no index nobody; its indexes: by_owner, by_email");
         let taken = [0u32.into(), "anna".into(), 0i64.into(), Value::Null, 0u32.into()];
         assert!(matches!(dynamic.insert(tx, &taken), Err(Error::DuplicateKey(_))));
         Ok(())

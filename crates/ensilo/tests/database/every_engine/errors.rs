@@ -161,8 +161,17 @@ fn unknown_names_are_errors() {
     for index in [accounts.index::<u32>("nobody").map(drop), db.drop_index("account", "nobody")] {
         let error = index.unwrap_err();
         assert!(matches!(error, Error::UnknownIndex(_)), "{error:?}");
-        assert_eq!(error.to_string(), "table account has no index nobody");
+        assert_eq!(error.to_string(), "table account has no index nobody; its indexes: by_owner, by_email");
     }
+    (3..=10)
+        .for_each(|n| db.create_index("account", &format!("n{n}"), [("visits", Order::Ascending)]).unwrap());
+    let error = accounts.index::<u32>("nobody").map(drop).unwrap_err();
+    assert!(
+        error.to_string().ends_with("; its indexes: by_owner, by_email, n3, n4, n5, n6, n7, n8 and 2 more")
+    );
+    db.create_table::<Event>().unwrap();
+    let error = db.drop_index("event", "nobody").unwrap_err();
+    assert_eq!(error.to_string(), "table event has no index nobody; its indexes: none");
     let by_colour = [("colour", Order::Ascending)];
     let error = db.create_index("account", "by_colour", by_colour).unwrap_err();
     let Error::UnknownColumn(column) = &error else { panic!("{error:?}") };
@@ -176,7 +185,9 @@ fn names_that_exist_and_indexes_of_other_types_are_errors() {
     assert!(matches!(db.create_table::<Account>(), Err(Error::TableExists(_))));
     let again = db.create_index("account", "by_owner", [("visits", Order::Ascending)]);
     assert_eq!(again.unwrap_err().to_string(), "table account has an index by_owner already");
-    assert!(matches!(accounts.index::<u32>("by_owner"), Err(Error::SchemaMismatch(_))));
+    let Err(Error::SchemaMismatch(mismatch)) = accounts.index::<u32>("by_owner") else { panic!("opened") };
+    let remedy = "open it as index::<(Text<16>, Reverse<i64>)>(\"by_owner\")";
+    assert!(mismatch.differences()[0].contains(remedy), "{mismatch}");
     let twice =
         db.create_index("account", "twice", [("visits", Order::Ascending), ("visits", Order::Ascending)]);
     assert!(matches!(twice, Err(Error::InvalidSchema(_))));

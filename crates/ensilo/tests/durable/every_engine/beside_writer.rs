@@ -93,14 +93,18 @@ fn what_is_missing_or_damaged_is_never_read_beside_a_writer_either() {
     let stored = || writer.transact(|tx| table.update(tx, 3, |row: &mut Balance| row.balance += 1)).unwrap();
     writer.checkpoint().unwrap();
     (0..20).for_each(|_| stored());
-    // The logger may go on in its next file at any moment: what is harmed has blocks, and nobody renames it.
+    // What is harmed has to be known to be stored: by what was written behind it, in the same file, for later transactions. The logger may
+    // go on in its next file at any moment.
     let (frozen, written) = loop {
+        let before = disk.fork();
+        let written = file_like(&before, ".open");
+        let has_blocks =
+            before.contents(&written).unwrap()[FILE_HEADER_BYTES..].iter().any(|&byte| byte != 0);
+        (0..3).for_each(|_| stored());
         let frozen = disk.fork();
-        let written = file_like(&frozen, ".open");
-        if frozen.contents(&written).unwrap()[FILE_HEADER_BYTES..].iter().any(|&byte| byte != 0) {
+        if has_blocks && frozen.contents(&written).is_ok() {
             break (frozen, written);
         }
-        stored();
     };
     let part = file_like(&frozen, "/part-");
     let part_bytes = frozen.contents(&part).unwrap().len() as u64;

@@ -140,3 +140,23 @@ fn what_is_stored_is_read_for_ever_after_a_failure() {
     let rows = all_rows(&open(&Arc::new(disk.crash(7))));
     assert!(rows.len() >= 99 && rows.contains(&account(1)), "{} rows", rows.len());
 }
+
+#[test]
+fn a_checkpoint_that_finds_another_opening_in_the_directory_ends_the_log() {
+    let [(disk, db, accounts), (other, ..)] = [1, 2].map(|rows| {
+        let disk = Arc::new(SimulatedDisk::new());
+        let (db, accounts) = with_accounts(&disk, rows);
+        (disk, db, accounts)
+    });
+    let manifest = Path::new(DIRECTORY).join("MANIFEST");
+    let of_other = other.contents(&manifest).unwrap();
+    disk.remove(&manifest).unwrap();
+    disk.create(&manifest, 0).unwrap().write_at(0, &of_other).unwrap();
+    let refused = db.checkpoint();
+    assert!(matches!(refused, Err(Error::CheckpointFailed(_))), "{refused:?}");
+    let ended = db.transact(|tx| accounts.update(tx, 0, |row: &mut Balance| row.balance = 7));
+    let is_taken_over = |error: &LogError| matches!(error, LogError::TakenOver { path } if *path == manifest);
+    assert!(matches!(&ended, Err(Error::LogFailed(error)) if is_taken_over(error)), "{ended:?}");
+    assert!(matches!(db.close(), Err(Error::LogFailed(error)) if is_taken_over(&error)));
+    assert_eq!(disk.contents(&manifest).unwrap(), of_other);
+}

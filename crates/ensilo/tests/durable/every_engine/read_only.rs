@@ -101,10 +101,16 @@ fn readers_and_a_writer_keep_each_other_out() {
         other => panic!("{other:?}"),
     };
     let reader = open_read_only(&disk).unwrap();
-    locked(open_with(options(), &disk));
+    let refused = open_with(options(), &disk);
+    assert!(refused.as_ref().is_err_and(|error| !error.to_string().contains("beside")), "{refused:?}");
+    locked(refused);
     reader.close().unwrap();
     let writer = open(&disk);
-    locked(open_read_only(&disk));
+    let refused = open_read_only(&disk);
+    let remedy = "read it beside that process, by Options::beside_writer";
+    assert!(refused.as_ref().is_err_and(|error| error.to_string().contains(remedy)), "{refused:?}");
+    locked(refused);
+    drop(open_with(options().read_only(true).beside_writer(true), &disk).unwrap());
     drop(writer);
     drop(open_read_only(&disk).unwrap());
     // Somebody has removed it, or it was not copied.

@@ -53,7 +53,7 @@ fn closing_ends_a_load_and_makes_no_checkpoint_of_half_the_rows() {
     });
     drop((db, table));
     let db = open(options(), &disk).unwrap();
-    assert_eq!(db.statistics().unwrap().durability.unwrap().recovery.checkpoint_rows % 1333, 4);
+    assert_eq!(db.statistics().unwrap().durability.unwrap().recovery.checkpoint_rows % 1333, 6);
     assert_eq!(all_items(&db).len(), 1333);
     assert_eq!(all_items(&db)[0].count, 4);
 }

@@ -4,6 +4,7 @@
 //! them is a queue for each new instance, which has room for few batches. A writer that fails drops its end, and so ends all readers; a reader that fails says
 //! so to the others, which look before each batch.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, ScopedJoinHandle};
@@ -36,19 +37,20 @@ pub(super) fn copy_table(
     let of_rows = RedistributionError::of_rows(table.name());
     let rows = source.rows_of(table.source).map_err(&of_rows)?;
     let has_failed = AtomicBool::new(false);
-    let copied = thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut queues = Vec::new();
         let mut writers = Vec::new();
         for at in &written_to {
             let (queue, batches) = mpsc::sync_channel(QUEUE_LEN);
             queues.push(queue);
-            writers.push(scope.spawn(move || write(at, &batches)));
+            let started = new_thread().spawn_scoped(scope, move || write(at, &batches));
+            writers.push(started.map_err(RedistributionError::no_thread)?);
         }
         let (read, progressed) = mpsc::channel();
         let has_failed = &has_failed;
         let start_reader = |rows| {
             let (queues, read) = (queues.clone(), read.clone());
-            scope.spawn(move || {
+            new_thread().spawn_scoped(scope, move || {
                 let divided = divide(rows, table, &queues, |count| {
                     read.send(count).is_ok() && !has_failed.load(Ordering::Relaxed)
                 });
@@ -57,14 +59,17 @@ pub(super) fn copy_table(
                 divided
             })
         };
-        let readers: Vec<_> = rows.into_iter().map(start_reader).collect();
+        let readers = rows.into_iter().map(start_reader).collect::<io::Result<Vec<_>>>();
+        let readers = readers.map_err(RedistributionError::no_thread)?;
         drop((queues, read));
         // If this panics, readers find nobody to report to, and end.
         progressed.iter().for_each(&mut progress);
-        join(readers)?;
-        join(writers)
-    });
-    copied.map_err(of_rows)
+        join(readers).and_then(|_| join(writers)).map_err(&of_rows)
+    })
+}
+
+fn new_thread() -> thread::Builder {
+    thread::Builder::new().name("ensilo-copy".to_owned())
 }
 
 fn join<T>(threads: Vec<ScopedJoinHandle<'_, Result<T, Error>>>) -> Result<Vec<T>, Error> {

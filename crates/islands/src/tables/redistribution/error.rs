@@ -54,6 +54,12 @@ impl RedistributionError {
         RedistributionError::Instances(InstanceError::Database(error))
     }
 
+    /// Returns the error of a thread that the system did not give.
+    pub(super) fn no_thread(error: io::Error) -> Self {
+        let text = format!("the system gives no thread to copy rows with: {error}");
+        RedistributionError::Instances(InstanceError::Io(io::Error::new(error.kind(), text)))
+    }
+
     /// Returns what makes it an error of a table's rows.
     pub(super) fn of_rows(table: &str) -> impl Fn(Error) -> Self + '_ {
         |error| RedistributionError::Rows { table: table.to_owned(), error }

@@ -1,6 +1,6 @@
 //! The files of a database as they were found at one moment, on a disk on which others go on.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::recovery::unchanged::{changes_nothing, refuse_changes_of_disk, refuse
 #[derive(Debug)]
 pub(super) struct CapturedDisk {
     disk: Arc<dyn Disk>,
-    lists: BTreeMap<PathBuf, Vec<Listed>>,
-    files: BTreeMap<PathBuf, CapturedFile>,
+    lists: HashMap<PathBuf, Vec<Listed>>,
+    files: HashMap<PathBuf, CapturedFile>,
 }
 
 /// An open file.
@@ -49,7 +49,7 @@ impl CapturedDisk {
         manifest: &Manifest,
     ) -> Result<CapturedDisk, OpenError> {
         let mut captured =
-            CapturedDisk { disk: Arc::clone(disk), lists: BTreeMap::new(), files: BTreeMap::new() };
+            CapturedDisk { disk: Arc::clone(disk), lists: HashMap::new(), files: HashMap::new() };
         for spelled in manifest.log_directories() {
             captured.list_logs(&dir.join(spelled), manifest)?;
         }

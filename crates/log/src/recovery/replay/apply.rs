@@ -1,5 +1,7 @@
 //! What a replaying thread does with the blocks that it gets.
 
+use ensilo_epoch::Epoch;
+
 use crate::format::{BlockCodec, BlockEnd, SealedHeader, Write, epoch_of};
 use crate::recovery::block_stream::Chunk;
 use crate::recovery::block_writes::BlockWrites;
@@ -18,6 +20,9 @@ use crate::recovery::replay_file::ReplayFile;
 /// - a patch without a base is corruption, which only the target of the replay can see, at the end.
 ///
 /// A deletion must be remembered until the end, or an older put would revive the key.
+///
+/// What comes is roughly in the order of epochs, though, and [`Replay::fold`] says how far everything has come: words that were set before need
+/// their TIDs no longer.
 pub trait Replay: Sync {
     /// What one thread needs for itself.
     type Worker<'r>
@@ -32,6 +37,15 @@ pub trait Replay: Sync {
     /// # Errors
     /// [`ReplayError`], which ends the replay.
     fn apply(&self, worker: &mut Self::Worker<'_>, writes: &[Write<'_>]) -> Result<(), ReplayError>;
+
+    /// Takes note, between two calls of [`Replay::apply`], that all writes of epochs before `frontier` were applied: none of them comes any
+    /// more, to no worker. It is mostly later than that of the call before, and may be earlier.
+    ///
+    /// # Errors
+    /// [`ReplayError`], which ends the replay.
+    fn fold(&self, _worker: &mut Self::Worker<'_>, _frontier: Epoch) -> Result<(), ReplayError> {
+        Ok(())
+    }
 }
 
 /// So many writes are handed over together.
@@ -50,8 +64,20 @@ impl<'r, R: Replay> Applier<'r, R> {
         Applier { target, worker: target.worker(), raw: Vec::new() }
     }
 
-    /// Applies what counts of these blocks. Returns how many writes, or records of a checkpoint, that is.
-    pub(crate) fn apply_chunk(&mut self, file: &ReplayFile, chunk: &Chunk) -> Result<u64, OpenError> {
+    /// Says that everything before `frontier` was applied; `file` is what comes next.
+    pub(super) fn fold(&mut self, file: &ReplayFile, frontier: Epoch) -> Result<(), OpenError> {
+        let folded = self.target.fold(&mut self.worker, frontier);
+        folded.map_err(|error| OpenError::Replay { file: file.path.clone(), error })
+    }
+
+    /// Applies what counts of these blocks, which have no entry of an epoch before `frontier`. Returns how many writes, or records of a
+    /// checkpoint, that is.
+    pub(crate) fn apply_chunk(
+        &mut self,
+        file: &ReplayFile,
+        chunk: &Chunk,
+        frontier: Epoch,
+    ) -> Result<u64, OpenError> {
         let codec = BlockCodec::new(&file.identity);
         let mut applied = 0;
         let mut end = chunk.offset;
@@ -63,6 +89,10 @@ impl<'r, R: Replay> Applier<'r, R> {
             end = sealed.end_offset();
             if payload.is_empty() || is_skipped(file, &sealed) {
                 continue;
+            }
+            // An entry that everybody takes for one that was applied would leave words of others in its place.
+            if sealed.header.epochs.is_some_and(|(first, _)| first < frontier) {
+                return Err(corrupt(CorruptionKind::Epoch));
             }
             let raw = sealed.raw(&bytes[payload], &mut self.raw).map_err(at_block)?;
             let mut batch = WriteBatch::new(file, self.target, &mut self.worker);

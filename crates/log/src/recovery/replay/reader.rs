@@ -1,17 +1,17 @@
 //! The threads that read ahead of those that replay.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 
 use ensilo_disk::{Checksum, Disk};
 use ensilo_epoch::Epoch;
 
-use crate::format::{BlockEnd, EpochWidth};
+use super::order::ReadOrder;
+use crate::format::{BlockEnd, FILE_HEADER_BYTES};
 use crate::recovery::block_stream::{BlockStream, Chunk, Next};
 use crate::recovery::corruption::CorruptionKind;
 use crate::recovery::error::OpenError;
-use crate::recovery::file_access::open;
+use crate::recovery::file_access::{OpenFile, open};
 use crate::recovery::log_file::misnamed;
 use crate::recovery::replay_file::{Extent, ReplayFile};
 
@@ -19,6 +19,8 @@ use crate::recovery::replay_file::{Extent, ReplayFile};
 pub(super) struct ReadChunk {
     pub(super) file: usize,
     pub(super) chunk: Chunk,
+    /// Neither it nor what is sent after it has an entry of an earlier epoch.
+    pub(super) frontier: Epoch,
 }
 
 /// Reads files and sends their blocks, by what the headers claim; checksums and contents are checked by the
@@ -26,10 +28,28 @@ pub(super) struct ReadChunk {
 pub(super) struct Reader<'d> {
     disk: &'d dyn Disk,
     files: &'d [ReplayFile],
-    /// The file that the next thread without one reads.
-    next: AtomicUsize,
+    order: ReadOrder,
     /// Chunks that were used, and can be again.
     spare: Mutex<Receiver<Chunk>>,
+}
+
+/// How far a file was read.
+pub(super) struct Reading {
+    /// The file and where it has to end, once it was opened.
+    open: Option<OpenFile>,
+    offset: u64,
+    /// What the last block ends.
+    end: BlockEnd,
+    last_entry: Epoch,
+    /// Of the checksums, in a part of a checkpoint.
+    digest: Checksum,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        let (end, last_entry) = (BlockEnd::None, Epoch::default());
+        Reading { open: None, offset: FILE_HEADER_BYTES as u64, end, last_entry, digest: Checksum::default() }
+    }
 }
 
 impl<'d> Reader<'d> {
@@ -38,96 +58,108 @@ impl<'d> Reader<'d> {
         files: &'d [ReplayFile],
         spare: Mutex<Receiver<Chunk>>,
     ) -> Reader<'d> {
-        Reader { disk, files, next: AtomicUsize::new(0), spare }
+        Reader { disk, files, order: ReadOrder::new(disk, files), spare }
     }
 
-    /// Reads files that no other thread reads until there are no more, or until `is_over`.
+    /// Reads files until there are no more that no other thread reads, or until `is_over`.
     pub(super) fn read_files(
         &self,
         work: &SyncSender<ReadChunk>,
         is_over: impl Fn() -> bool,
     ) -> Result<(), OpenError> {
-        // Relaxed: the numbers need only differ.
-        while let number = self.next.fetch_add(1, Ordering::Relaxed)
-            && let Some(file) = self.files.get(number)
-            && !is_over()
+        while !is_over()
+            && let Some((number, mut reading)) = self.order.take()
         {
-            self.read_file(number, file, work, &is_over)?;
+            let file = &self.files[number];
+            let Some(chunk) = self.read_chunk(file, &mut reading)? else {
+                reading.check_end(file)?;
+                self.order.end(number);
+                continue;
+            };
+            let frontier = reading.take_claims(file, &chunk);
+            let chunk = ReadChunk { file: number, chunk, frontier: self.order.frontier() };
+            if work.send(chunk).is_err() {
+                // All workers are gone: they have panicked, which the scope of the threads passes on, or never started.
+                return Ok(());
+            }
+            self.order.put_back(number, frontier, reading);
         }
         Ok(())
     }
 
-    /// Returns a chunk to read into.
-    fn chunk(&self) -> Chunk {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default()
-    }
-
-    fn read_file(
-        &self,
-        number: usize,
-        replayed: &ReplayFile,
-        work: &SyncSender<ReadChunk>,
-        is_over: &impl Fn() -> bool,
-    ) -> Result<(), OpenError> {
-        let path = &replayed.path;
-        let (file, len) = open(self.disk, path)?;
-        let limit = match replayed.extent {
-            Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,
-            Extent::Seal => len,
+    /// Reads what comes next in a file, if that is not at its end.
+    fn read_chunk(&self, replayed: &ReplayFile, reading: &mut Reading) -> Result<Option<Chunk>, OpenError> {
+        let (file, limit) = match &mut reading.open {
+            Some(open) => open,
+            closed => closed.insert(open_to_limit(self.disk, replayed)?),
         };
-        if limit > len {
-            return Err(replayed.corruption(Some(len), CorruptionKind::NoEnd));
+        if reading.end != BlockEnd::None {
+            return Ok(None);
         }
-        let mut stream = BlockStream::new(&*file, limit);
-        let mut digest = Checksum::default();
-        let (mut end, mut last_entry) = (BlockEnd::None, Epoch::default());
-        while end == BlockEnd::None && !is_over() {
-            let mut chunk = self.chunk();
-            match stream.next(&mut chunk).map_err(OpenError::io("read", path))? {
-                Next::Blocks => {
-                    if replayed.is_checkpoint() {
-                        chunk.blocks().for_each(|(_, block)| digest.update(&block[4..8]));
-                    }
-                    end = chunk.end;
-                    last_entry = last_entry.max(last_entry_of(&chunk, replayed.identity.epochs));
-                    if work.send(ReadChunk { file: number, chunk }).is_err() {
-                        // All workers are gone: they have panicked, which the scope of the threads passes on.
-                        return Ok(());
-                    }
-                }
-                Next::Stopped(error) => {
-                    return Err(replayed.corruption(Some(stream.offset()), CorruptionKind::Block(error)));
-                }
-                Next::End => break,
+        let mut chunk =
+            self.spare.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default();
+        let mut stream = BlockStream::starting_at(&**file, reading.offset, *limit);
+        let next = stream.next(&mut chunk).map_err(OpenError::io("read", &replayed.path))?;
+        reading.offset = stream.offset();
+        match next {
+            Next::Blocks => Ok(Some(chunk)),
+            Next::Stopped(error) => {
+                Err(replayed.corruption(Some(reading.offset), CorruptionKind::Block(error)))
+            }
+            Next::End => Ok(None),
+        }
+    }
+}
+
+impl Reading {
+    /// Takes in what the blocks of the next chunk claim. Returns the file's frontier behind it.
+    fn take_claims(&mut self, file: &ReplayFile, chunk: &Chunk) -> Epoch {
+        self.end = chunk.end;
+        let (epochs, is_checkpoint) = (file.identity.epochs, file.is_checkpoint());
+        let mut frontier = Epoch::default();
+        for (claim, block) in chunk.blocks() {
+            self.last_entry = self.last_entry.max(claim.last_entry(epochs));
+            if is_checkpoint {
+                self.digest.update(&block[4..8]);
+            } else {
+                frontier = claim.frontier(epochs);
             }
         }
-        if is_over() {
-            return Ok(());
+        frontier
+    }
+
+    /// Checks whether the blocks of a file ended where and how they have to, and as its name says.
+    fn check_end(&self, file: &ReplayFile) -> Result<(), OpenError> {
+        let Reading { end, offset, .. } = *self;
+        let is_right = match file.extent {
+            Extent::Bytes(bytes) => offset == bytes,
+            Extent::Seal => end == BlockEnd::Seal,
+            Extent::Part { bytes, digest, .. } => {
+                if end == BlockEnd::Part && offset == bytes && digest != self.digest.value() {
+                    return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
+                }
+                end == BlockEnd::Part && offset == bytes
+            }
+        };
+        if !is_right {
+            return Err(file.corruption(Some(offset), CorruptionKind::NoEnd));
         }
-        check_end(replayed, end, stream.offset(), digest.value())?;
-        match replayed.unproved_name.and_then(|name| misnamed(name, replayed.identity.epochs, last_entry)) {
-            Some(kind) => Err(replayed.corruption(None, kind)),
+        match file.unproved_name.and_then(|name| misnamed(name, file.identity.epochs, self.last_entry)) {
+            Some(kind) => Err(file.corruption(None, kind)),
             None => Ok(()),
         }
     }
 }
 
-/// Returns the last epoch of an entry in these blocks, as their headers say.
-fn last_entry_of(chunk: &Chunk, epochs: EpochWidth) -> Epoch {
-    chunk.blocks().map(|(claim, _)| claim.last_entry(epochs)).max().unwrap_or_default()
-}
-
-/// Checks whether the blocks of a file ended where and how they have to.
-fn check_end(file: &ReplayFile, end: BlockEnd, offset: u64, found: u32) -> Result<(), OpenError> {
-    let is_right = match file.extent {
-        Extent::Bytes(bytes) => offset == bytes,
-        Extent::Seal => end == BlockEnd::Seal,
-        Extent::Part { bytes, digest, .. } => {
-            if end == BlockEnd::Part && offset == bytes && digest != found {
-                return Err(file.corruption(None, CorruptionKind::NotAsInstalled));
-            }
-            end == BlockEnd::Part && offset == bytes
-        }
+/// Opens a file, and returns where it has to end.
+fn open_to_limit(disk: &dyn Disk, replayed: &ReplayFile) -> Result<OpenFile, OpenError> {
+    let (file, len) = open(disk, &replayed.path)?;
+    let limit = match replayed.extent {
+        Extent::Bytes(bytes) | Extent::Part { bytes, .. } => bytes,
+        Extent::Seal => len,
     };
-    if is_right { Ok(()) } else { Err(file.corruption(Some(offset), CorruptionKind::NoEnd)) }
+    if limit > len {
+        return Err(replayed.corruption(Some(len), CorruptionKind::NoEnd));
+    }
+    Ok((file, limit))
 }

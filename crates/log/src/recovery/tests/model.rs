@@ -1,10 +1,13 @@
 //! Tables in maps: one that takes writes in any order, as a replay does, and one that takes transactions in
 //! their own.
 
-use ensilo_sync::sync::Mutex;
 use std::collections::BTreeMap;
 
-use crate::format::{Change, Write};
+use ensilo_epoch::Epoch;
+use ensilo_sync::atomic::{AtomicU64, Ordering};
+use ensilo_sync::sync::Mutex;
+
+use crate::format::{Change, Write, epoch_of};
 use crate::recovery::{Replay, ReplayError};
 
 pub(crate) type RowKey = (u32, Vec<u8>);
@@ -61,9 +64,13 @@ pub(crate) fn set_word(row: &mut [u8], index: u32, word: u64) {
     row[start..end].copy_from_slice(&word.to_le_bytes()[..end - start]);
 }
 
-/// Takes writes in any order.
+/// Takes writes in any order, but those that were said not to come any more.
 #[derive(Debug, Default)]
-pub(crate) struct AnyOrder(Mutex<BTreeMap<RowKey, Entry>>);
+pub(crate) struct AnyOrder {
+    rows: Mutex<BTreeMap<RowKey, Entry>>,
+    /// The latest frontier that anybody has folded up to.
+    frontier: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Entry {
@@ -73,7 +80,7 @@ struct Entry {
 
 impl AnyOrder {
     pub(crate) fn take(&self, write: &Write<'_>) {
-        let mut rows = self.0.lock().unwrap();
+        let mut rows = self.rows.lock().unwrap();
         let entry = rows.entry((write.table, write.key.to_vec())).or_default();
         let mut base = |row| {
             if entry.base.as_ref().is_none_or(|&(tid, _)| tid <= write.tid) {
@@ -94,10 +101,15 @@ impl AnyOrder {
         }
     }
 
+    /// Returns the latest frontier.
+    pub(crate) fn frontier(&self) -> Epoch {
+        Epoch::new(self.frontier.load(Ordering::SeqCst))
+    }
+
     /// Returns the rows, once everything has come.
     pub(crate) fn rows(&self) -> Rows {
         let mut rows = Rows::new();
-        for (key, entry) in self.0.lock().unwrap().iter() {
+        for (key, entry) in self.rows.lock().unwrap().iter() {
             let (base, row) = entry.base.as_ref().expect("a patch whose row never came");
             let Some(mut row) = row.clone() else { continue };
             for (&index, &(tid, word)) in &entry.words {
@@ -117,7 +129,17 @@ impl Replay for AnyOrder {
     fn worker(&self) {}
 
     fn apply(&self, (): &mut (), writes: &[Write<'_>]) -> Result<(), ReplayError> {
-        writes.iter().for_each(|write| self.take(write));
+        for write in writes {
+            self.take(write);
+            // Whoever folds meanwhile may know no better.
+            let (epoch, frontier) = (epoch_of(write.tid), self.frontier());
+            assert!(epoch >= frontier, "a write of epoch {epoch} after all before {frontier}");
+        }
+        Ok(())
+    }
+
+    fn fold(&self, (): &mut (), frontier: Epoch) -> Result<(), ReplayError> {
+        self.frontier.fetch_max(frontier.get(), Ordering::SeqCst);
         Ok(())
     }
 }

@@ -11,7 +11,10 @@ use ensilo_test_disk::{Faults, SimulatedDisk};
 use super::history::{Random, Run};
 use super::model::{AnyOrder, OneWrite, Op, Rows, Transaction, Versions, in_order};
 use super::writer::{DIR, TestLog, encode, find, options, recover, rows_up_to};
-use crate::format::{BlockEnd, Compression, Transactions, Write};
+use crate::format::{BlockEnd, Compression, FILE_HEADER_BYTES, Transactions, Write};
+use crate::recovery::block_stream::{BlockStream, Chunk, Next};
+use crate::recovery::corruption::CorruptionKind;
+use crate::recovery::replay::Applier;
 use crate::recovery::{CheckpointWriterOptions, OpenError, Progress, Replay, ReplayError};
 
 fn new_disk() -> Arc<SimulatedDisk> {
@@ -85,6 +88,72 @@ fn a_panic_while_writes_are_applied_ends_the_replay() {
     let found = find(&disk).unwrap();
     let replayed = catch_unwind(AssertUnwindSafe(|| found.replay(&Panics, 1, &Progress::default())));
     assert!(replayed.is_err());
+}
+
+/// Rounds of two loggers, one of which begins new files all the time; the other one's file ends with the last round.
+#[test]
+fn the_frontier_follows_the_logs_of_all_loggers() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 2, 1);
+    for round in 0..40 {
+        run.round();
+        run.rotate(0);
+        if round % 13 == 0 {
+            run.rotate(1);
+        }
+    }
+    let (first, last) = (run.log.first_epoch.get(), run.log.durable_epoch.get());
+    drop(run);
+    for threads in [1, 3, 9] {
+        let target = AnyOrder::default();
+        find(&disk).unwrap().replay(&target, threads, &Progress::default()).unwrap();
+        assert!(target.frontier() < Epoch::MAX);
+        if threads == 1 {
+            let middle = Epoch::new(first.midpoint(last));
+            assert!(target.frontier() > middle, "{} of {first} to {last}", target.frontier());
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_was_said_not_to_come_is_damage() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 1, 1);
+    while run.history.is_empty() {
+        run.round();
+    }
+    drop(run);
+    let files = find(&disk).unwrap().files_to_replay(|_| true);
+    let file = files.last().unwrap();
+    let read = disk.open_read(&file.path).unwrap();
+    let mut stream = BlockStream::starting_at(&*read, FILE_HEADER_BYTES as u64, file.bytes);
+    let mut chunk = Chunk::default();
+    assert!(matches!(stream.next(&mut chunk), Ok(Next::Blocks)));
+    let target = AnyOrder::default();
+    let apply = |frontier| Applier::new(&target).apply_chunk(file, &chunk, frontier);
+    assert!(apply(Epoch::default()).unwrap() > 0);
+    let Err(OpenError::Corrupt(corruption)) = apply(Epoch::LAST) else { panic!("an early entry was taken") };
+    assert!(matches!(corruption.kind, CorruptionKind::Epoch), "{corruption}");
+}
+
+#[test]
+fn a_file_that_is_damaged_at_its_beginning_is_read_before_others_are_folded() {
+    let disk = new_disk();
+    let mut run = Run::new(&disk, 1, 1);
+    for _ in 0..8 {
+        run.round();
+        run.rotate(0);
+    }
+    drop(run);
+    let files = find(&disk).unwrap().files_to_replay(|_| true);
+    let oldest = files.iter().map(|file| &file.path).min().unwrap();
+    // The durable epoch in the header of its first block, which becomes that of a later time.
+    disk.flip(oldest, (FILE_HEADER_BYTES as u64 + 56) * 8 + 20).unwrap();
+    let target = AnyOrder::default();
+    let replayed = find(&disk).unwrap().replay(&target, 1, &Progress::default());
+    let Err(OpenError::Corrupt(corruption)) = replayed else { panic!("{replayed:?}") };
+    assert!(corruption.to_string().contains(&*oldest.to_string_lossy()), "{corruption}");
+    assert_eq!(target.frontier(), Epoch::default());
 }
 
 #[test]

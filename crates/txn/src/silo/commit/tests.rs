@@ -20,7 +20,7 @@ fn engine(first: Epoch) -> (Arc<Silo>, Arc<Store>) {
     };
     let mut options = EngineOptions::default();
     options.epochs = epochs;
-    let engine = Silo::start(options);
+    let engine = Silo::start(options).unwrap();
     let store = engine.new_store(TableId(1)).unwrap();
     (engine, store)
 }
