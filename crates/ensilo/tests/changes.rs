@@ -477,7 +477,8 @@ fn write_until<E: Engine>(db: &Database<E>, seed: u32, stop: &AtomicBool) {
     let mut id = seed;
     while !stop.load(Ordering::Relaxed) {
         id = (id + 7) % ACCOUNTS;
-        match db.transact(|tx| accounts.upsert(tx, &account(id, i64::from(seed)))) {
+        let request = db.request().retries(u32::MAX);
+        match request.transact(|tx| accounts.upsert(tx, &account(id, i64::from(seed)))) {
             Ok(_) => {}
             Err(Error::TableChanged(_)) => accounts = db.table().unwrap(),
             Err(error) => panic!("{error}"),

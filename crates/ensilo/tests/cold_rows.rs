@@ -147,7 +147,7 @@ fn rows_beyond_the_memory_limit_are_changed_kept_by_checkpoints_and_recovered() 
     assert_rows(&db, &balances);
     db.backup("/copy").unwrap();
     let by_owner = accounts.index::<u32>("by_owner").unwrap();
-    let owned = db.transact(|tx| by_owner.equal(3).limit(100).rows(tx)).unwrap();
+    let owned = in_time(|| db.transact(|tx| by_owner.equal(3).limit(100).rows(tx)));
     assert_eq!(owned.len(), 100);
     assert!(owned.iter().all(|row| row.owner == 3 && *row == long(row.id, balances[&row.id])));
     db.close().unwrap();
@@ -167,7 +167,7 @@ fn rows_beyond_the_memory_limit_are_changed_kept_by_checkpoints_and_recovered() 
 fn a_power_failure_takes_nothing_that_has_left_memory() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, accounts) = with_rows(&disk);
-    db.transact(|tx| accounts.update(tx, 0, |row: &mut Balance| row.balance = 1)).unwrap();
+    in_time(|| db.transact(|tx| accounts.update(tx, 0, |row: &mut Balance| row.balance = 1)));
     let mut balances: BTreeMap<u32, i64> = (0..ROWS).map(|id| (id, 0)).collect();
     balances.insert(0, 1);
     for seed in 0..3 {
@@ -207,7 +207,7 @@ fn a_transaction_that_reads_more_than_fits_is_refused_and_others_go_on() {
     let (db, accounts) = with_rows(&disk);
     let all = db.request().retries(3).transact(|tx| accounts.scan().rows(tx));
     assert!(matches!(all, Err(Error::OutOfMemory(_))), "{:?}", all.map(|rows| rows.len()));
-    assert_eq!(db.transact(|tx| accounts.get(tx, 77)).unwrap(), Some(long(77, 0)));
+    assert_eq!(in_time(|| db.transact(|tx| accounts.get(tx, 77))), Some(long(77, 0)));
 }
 
 #[test]
@@ -539,9 +539,10 @@ fn every_opening_for_writing_removes_what_a_crash_has_left_of_rows_outside_memor
 fn closing_makes_no_long_checkpoint_unasked_although_most_rows_are_outside_memory() {
     const LONG_ROWS: u32 = 1300;
     let disk = Arc::new(SimulatedDisk::new());
-    // The checkpoint that is due after an opening takes seconds, so that it is under way when the database is closed.
+    // The checkpoint that is due after an opening takes a minute, so that it is under way when the database is closed.
     let open = || -> Database {
         let options = limited().memory_limit_bytes(16 << 20).log_file_bytes(32 << 20);
+        let options = options.checkpoint_bytes_per_second(1 << 20);
         options.open_with(Arc::clone(&disk) as Arc<dyn Disk>, Path::new(DIRECTORY)).unwrap()
     };
     let db = open();

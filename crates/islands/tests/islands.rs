@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod bank;
+mod loads;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use bank::{
 use ensilo::{Database, Durability};
 use ensilo_islands::commit::{Outcome, PART_BYTES_MAX, RefusalReason, Request};
 use ensilo_islands::{ChannelKind, CommitUnit, Islands, IslandsOptions, LoadTime};
+use loads::load_until;
 
 fn balances(islands: &Islands<Bank>) -> Vec<i64> {
     let sum_at = |instance| {
@@ -91,8 +93,8 @@ fn a_load_whose_instance_ends_is_an_error() {
 fn a_load_is_measured_from_when_its_source_is_ready() {
     let islands = options(2).open::<Bank>().unwrap();
     let time = LoadTime { warmup: Duration::ZERO, measured: READY_AFTER - Duration::from_millis(20) };
-    let report = islands.run_load(1, time, GET_READY).unwrap();
-    assert!(report.committed > 0, "{report:?}");
+    // Where the time began earlier it would be over before there is anything to do, however often that is tried.
+    assert!((0..20).any(|_| islands.run_load(1, time, GET_READY).unwrap().committed > 0));
 }
 
 #[test]
@@ -112,9 +114,7 @@ fn what_does_not_fit_into_a_message_is_refused_and_what_does_arrives() {
 fn workers_that_send_to_each_other_all_the_time_lose_and_make_no_money() {
     for instances in [2, 4] {
         let islands = options(instances).open::<Bank>().unwrap();
-        let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(500) };
-        let report = islands.run_load(3, time, &[]).unwrap();
-        assert!(report.committed > 100, "{report:?}");
+        assert!(load_until(&islands, 3, Duration::from_millis(500), 100) > 100);
         assert_eq!(balances(&islands).iter().sum::<i64>(), instances as i64 * 8000);
     }
 }
@@ -179,17 +179,20 @@ fn what_is_read_at_all_instances_belongs_to_one_moment() {
         (2, options(2).directory(second.path()).commit_unit(CommitUnit::Epoch)),
     ] {
         let islands = options.open::<Bank>().unwrap();
-        let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(1) };
-        thread::scope(|scope| {
-            let loading = scope.spawn(|| islands.run_load(3, time, &[]).unwrap());
-            let mut reads = 0;
-            while !loading.is_finished() {
-                assert_eq!(sum_of_all(&islands), instances * 8000);
-                reads += 1;
-            }
-            let made = loading.join().unwrap();
-            assert!(reads > 2 && made.committed > 20, "{reads}, {made:?}");
-        });
+        let (mut reads, mut made) = (0, 0);
+        // Again and again: on a slow disk little happens in a second.
+        while reads <= 2 || made <= 20 {
+            thread::scope(|scope| {
+                let loading = scope.spawn(|| load_until(&islands, 3, Duration::from_secs(1), 0));
+                while !loading.is_finished() {
+                    assert_eq!(sum_of_all(&islands), instances * 8000);
+                    reads += 1;
+                }
+                let committed = loading.join().unwrap();
+                assert!(committed > 0, "nothing commits");
+                made += committed;
+            });
+        }
         // What was answered before is there.
         assert!(matches!(islands.transact(0, &transfer(1, (1, 1), 1, None)), Outcome::Committed { .. }));
         let read = islands.read_all(&[(0, Vec::new())]).unwrap();
@@ -262,18 +265,17 @@ fn a_copy_of_all_instances_is_one_of_a_moment() {
             options.open::<Bank>().unwrap()
         };
         let islands = open("here");
-        let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(800) };
         let answered = transfer(1, (1, 2), 1, Some(7));
         assert!(matches!(islands.transact(0, &answered), Outcome::Committed { .. }));
         thread::scope(|scope| {
-            let loading = scope.spawn(|| islands.run_load(3, time, &[]).unwrap());
+            let loading = scope.spawn(|| load_until(&islands, 3, Duration::from_millis(800), 10));
             for copy in ["first", "second"] {
                 let made = islands.backup(place(copy)).unwrap();
                 assert!(made.files >= 2 && made.bytes > 1000, "{made:?}");
                 islands.checkpoint().unwrap();
                 assert!(islands.backup(place(copy)).is_err_and(|error| error.to_string().contains("empty")));
             }
-            assert!(loading.join().unwrap().committed > 10);
+            assert!(loading.join().unwrap() > 10);
         });
         for copy in ["first", "second"] {
             let copy = open(copy);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod bank;
+mod loads;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -18,6 +19,7 @@ use bank::{Bank, Part, options, site, sum_of_all, transfer};
 use ensilo::Database;
 use ensilo_islands::commit::{Decision, DistributedId, Outcome, Request};
 use ensilo_islands::{ChannelKind, CommitUnit, Islands, LoadTime, run_if_instance};
+use loads::load_until;
 
 const INSTANCES: usize = 3;
 
@@ -60,12 +62,25 @@ fn this_program() -> Command {
 /// What an instance says to a part alone.
 fn ask(islands: &Islands<Bank>, instance: u16, part: &Part) -> Vec<u8> {
     let request = Request::new(Some(part.bytes()), Vec::new());
+    match transact_in_time(islands, instance, &request) {
+        Outcome::Committed { local: Some(reply), .. } => reply,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+/// Lets a transaction be carried out that may be carried out twice, also where an instance was killed a moment ago: what it has left may be held
+/// until it has come back, and its recovery takes its time on a slow disk.
+fn transact_in_time(islands: &Islands<Bank>, instance: u16, request: &Request) -> Outcome {
+    let begin = Instant::now();
     loop {
-        match islands.transact(instance, &request) {
-            Outcome::Committed { local: Some(reply), .. } => return reply,
-            // It was killed a moment ago.
-            Outcome::Unknown(_) => {}
-            outcome => panic!("{outcome:?}"),
+        let outcome = islands.transact(instance, request);
+        let may_pass = match &outcome {
+            Outcome::Committed { .. } => false,
+            Outcome::Aborted(refusal) => refusal.reason.may_pass(),
+            Outcome::Unknown(_) => true,
+        };
+        if !may_pass || begin.elapsed() > Duration::from_secs(60) {
+            return outcome;
         }
     }
 }
@@ -85,9 +100,7 @@ fn processes_carry_out_transactions(kind: ChannelKind) {
     assert_ne!(islands.process_id(0), islands.process_id(1));
     let outcome = islands.transact(2, &transfer(0, (1, 1), 5, None));
     assert!(matches!(outcome, Outcome::Committed { .. }), "{kind}: {outcome:?}");
-    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_millis(300) };
-    let report = islands.run_load(2, time, &[]).unwrap();
-    assert!(report.committed > 10, "{kind}: {report:?}");
+    assert!(load_until(&islands, 2, Duration::from_millis(300), 10) > 10, "{kind}");
     assert_eq!((sum(&islands), sum_of_all(&islands)), (8000 * INSTANCES as i64, 8000 * INSTANCES as i64));
     let unknown = DistributedId { coordinator: site(0), incarnation: 7, sequence: 7 };
     assert!(islands.in_doubt(1).is_empty() && !islands.resolve(1, unknown, Decision::Abort));
@@ -192,7 +205,8 @@ fn an_older_copy_is_not_started_in_a_running_cluster() {
 /// Its rows are gone: it is not started again, and nobody waits for it for ever.
 fn an_instance_in_memory_that_dies_is_dead() {
     let islands = options(INSTANCES).processes(this_program).open::<Bank>().unwrap();
-    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(1) };
+    // It ends with the instance.
+    let time = LoadTime { warmup: Duration::ZERO, measured: Duration::from_secs(30) };
     thread::scope(|scope| {
         let loading = scope.spawn(|| islands.run_load(2, time, &[]));
         thread::sleep(Duration::from_millis(200));
@@ -254,7 +268,8 @@ fn what_is_in_doubt_is_shown_and_can_be_decided() {
         let in_doubt = loop {
             signal("-STOP");
             let in_doubt = islands.in_doubt(1);
-            if !in_doubt.is_empty() {
+            // What was decided before the coordinator stopped may be about to arrive.
+            if !in_doubt.is_empty() && islands.in_doubt(1) == in_doubt {
                 break in_doubt;
             }
             assert!(
@@ -395,6 +410,6 @@ fn check(islands: &Islands<Bank>, committed: &[(u64, u16, u16)], aborted: &[u64]
     }
     // Locks that were left would show.
     let everywhere: Vec<_> = (1..INSTANCES as u16).map(|at| (site(at), Part::Sum.bytes())).collect();
-    let outcome = islands.transact(0, &Request::new(Some(Part::Sum.bytes()), everywhere));
+    let outcome = transact_in_time(islands, 0, &Request::new(Some(Part::Sum.bytes()), everywhere));
     assert!(matches!(outcome, Outcome::Committed { .. }), "{outcome:?}");
 }

@@ -126,11 +126,14 @@ impl Bank {
     /// Checks what is there, and returns the numbers of the transfers that have happened.
     fn check(&self) -> BTreeSet<u64> {
         let at_a_point = self.db.read(|reader| self.all(reader)).unwrap();
+        let begin = Instant::now();
         let (accounts, entries, total) = loop {
             match self.db.transact(|tx| self.all(tx)) {
                 Ok(there) => break there,
                 // One was killed a moment ago.
                 Err(IslandError::Unknown(_)) => {}
+                // What it has left is held until it has come back.
+                Err(error) if error.is_retryable() && begin.elapsed() < Duration::from_secs(60) => {}
                 Err(error) => panic!("{error}"),
             }
         };

@@ -132,17 +132,18 @@ fn transfers_keep_the_sum_for_transactions_and_snapshots() {
         assert_eq!(sum(&scan_all(tx, &store, Direction::Forward)), ACCOUNTS * DEPOSIT);
         Ok(())
     });
-    let done = engine.epochs().global_epoch().get();
+    let (mut looks, mut last) = (0, None);
     loop {
-        // Read first: what is ripe by then is collected below, however long this thread waits for a core.
-        let epoch = engine.epochs().global_epoch().get();
+        // Looks in the same epoch count once, and epochs without a look not at all, however long this thread waits for a core.
+        let epoch = engine.epochs().global_epoch();
+        looks += u32::from(last.replace(epoch) != Some(epoch));
         worker.collect();
         engine.collect_orphaned();
         let left = engine.statistics().transactions;
         if (left.versions, left.deleted_records, left.version_bytes) == (0, 0, 0) {
             break;
         }
-        assert!(epoch < done + 1000, "{left:?}");
+        assert!(looks < 1000, "{left:?}");
         std::thread::yield_now();
     }
 }
@@ -156,11 +157,14 @@ fn a_sleeper_inside_a_transaction_stops_neither_epochs_nor_commits() {
     assert_eq!(read(&mut asleep, &store, "a"), Some(vec![0]));
     let (epoch, snapshot) = (engine.epochs().global_epoch(), engine.epochs().snapshot_epoch());
     let mut commits = 0;
-    while engine.epochs().global_epoch().get() < epoch.get() + 20 {
+    while commits == 0 || engine.epochs().global_epoch().get() < epoch.get() + 20 {
         commits += 1;
         commit(&mut worker, |tx| put(tx, &store, "a", &[commits]));
     }
-    assert!(engine.epochs().snapshot_epoch() > snapshot, "snapshots go on too");
+    // Snapshots go on too. A commit that has lost its core may have held them up until now.
+    while engine.epochs().snapshot_epoch() <= snapshot {
+        std::thread::yield_now();
+    }
     assert_eq!(read(&mut asleep, &store, "a"), Some(vec![commits]));
     assert!(asleep.commit().is_err(), "what the sleeper saw first is gone");
 }

@@ -6,7 +6,7 @@ use ensilo::Engine;
 use ensilo::generic::Database;
 
 use crate::database::DatabaseOptions;
-use crate::driver::{Check, Interrupt, RunOptions, RunResult, View, Workload, run};
+use crate::driver::{AbortKind, Check, Interrupt, RunOptions, RunResult, View, Workload, run};
 
 /// Opens a database in memory with epochs short enough that snapshots are fresh within milliseconds.
 pub(crate) fn database<E: Engine>() -> Database<E> {
@@ -32,6 +32,17 @@ pub(crate) fn run_for(workload: &impl Workload, workers: usize, milliseconds: u6
         pin: false,
     };
     run(workload, &options, "run", &mut View::silent(), &Interrupt::new()).unwrap()
+}
+
+/// Runs the workload until a run has all types commit, and a rollback where `rolls_back`: on a busy machine a short one may not get as far, so that
+/// each is longer than the one before.
+pub(crate) fn run_all_types(workload: &impl Workload, workers: usize, milliseconds: u64, rolls_back: bool) {
+    let has_all = (0..6).any(|doubling| {
+        let made = run_for(workload, workers, milliseconds << doubling).measurements;
+        let is_rolled_back = made.aborts().of(AbortKind::Rollback) > 0;
+        made.types().iter().all(|of_type| of_type.committed > 0) && (is_rolled_back || !rolls_back)
+    });
+    assert!(has_all, "a type never commits, or nothing is rolled back");
 }
 
 pub(crate) fn check(workload: &impl Workload) -> Vec<Check> {

@@ -108,12 +108,12 @@ fn load(worker: &mut Recorder, store: &Store) {
     transaction.commit().unwrap();
 }
 
-/// Sums up until told to stop; returns how many sums of either kind were taken.
+/// Sums up until it is to stop, and once each at least; returns how many sums of either kind were taken.
 fn audit(worker: &mut Recorder, store: &Store, is_over: &AtomicBool) -> [u64; 2] {
     let expected = (ACCOUNTS, u64::from(ACCOUNTS) * BALANCE);
     let mut counts = [0, 0];
     // Relaxed: a hint to stop.
-    while !is_over.load(Ordering::Relaxed) {
+    while !is_over.load(Ordering::Relaxed) || counts.contains(&0) {
         for direction in [Direction::Forward, Direction::Reverse] {
             let mut snapshot = worker.begin_snapshot();
             let seen = sum(&mut snapshot, store, direction).unwrap();

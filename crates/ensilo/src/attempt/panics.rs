@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{
     AssertUnwindSafe, PanicHookInfo, catch_unwind, panic_any, resume_unwind, set_hook, take_hook,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
 use std::thread;
 
 /// Where a thread is.
@@ -110,18 +110,21 @@ fn keep(message: Option<String>) -> bool {
 
 /// Puts the hook of this module in front of the program's, once in a process.
 pub(crate) fn install_hook() {
-    static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+    static INSTALLED: Once = Once::new();
     // A process that ends at a panic has to say why. A thread that panics may set no hook: the next opening
     // does.
-    if cfg!(panic = "abort") || thread::panicking() || IS_INSTALLED.swap(true, Ordering::Relaxed) {
+    if cfg!(panic = "abort") || thread::panicking() {
         return;
     }
-    let programs = take_hook();
-    set_hook(Box::new(move |info| {
-        if !keep_back(info) {
-            programs(info);
-        }
-    }));
+    // No opening ends before it is there.
+    INSTALLED.call_once(|| {
+        let programs = take_hook();
+        set_hook(Box::new(move |info| {
+            if !keep_back(info) {
+                programs(info);
+            }
+        }));
+    });
 }
 
 /// Keeps back what a panic says, if it is the first one in a closure.

@@ -182,11 +182,14 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
                     break;
                 }
                 let (from, to) = (1 + round % 1997, 1 + (round * 7 + 1) % 1997);
-                db.transact(|tx| {
-                    halves.update(tx, from, |half: &mut Value| half.value -= 1)?;
-                    halves.update(tx, to, |half: &mut Value| half.value += 1)
-                })
-                .unwrap();
+                // It is refused for as long as a report is protected, or holds its locks.
+                db.request()
+                    .retries(u32::MAX)
+                    .transact(|tx| {
+                        halves.update(tx, from, |half: &mut Value| half.value -= 1)?;
+                        halves.update(tx, to, |half: &mut Value| half.value += 1)
+                    })
+                    .unwrap();
                 is_writing.store(true, Ordering::Relaxed);
             }
         });
@@ -194,6 +197,7 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
             thread::yield_now();
         }
         for report in 0..3 {
+            attempts.set(0);
             let outcome = db.transact(|tx| {
                 attempts.set(attempts.get() + 1);
                 let mut sum = 0;
@@ -201,16 +205,13 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
                 assert_eq!(sum, i64::from(ROWS - 1) * 50);
                 halves.update(tx, 0, |half: &mut Value| half.value = report)
             });
-            if outcome.is_err() || report == 2 {
+            if outcome.is_err() || attempts.get() > 10 || report == 2 {
                 is_over.store(true, Ordering::Relaxed);
             }
             outcome.unwrap();
+            assert!(attempts.get() <= 10, "{} attempts of report {report}", attempts.get());
         }
     });
-    assert!(attempts.get() <= 3 * 10, "{} attempts of three reports", attempts.get());
-    // Where reports lock what they read, the writer is the one that is tried again and again.
-    let most = db.statistics().unwrap().attempts_max;
-    assert!(most <= 10 || LOCKS, "{most} attempts");
     assert_eq!(messages(), [""; 0]);
 }
 
@@ -252,11 +253,14 @@ fn readers_of_everything_get_through_beside_writers() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let round = rounds.load(Ordering::Relaxed) + 1;
-                db.transact(|tx| {
-                    halves.update(tx, 1 + round % 7919, |half: &mut Value| half.value -= 1)?;
-                    halves.update(tx, ROWS - 1, |half: &mut Value| half.value += 1)
-                })
-                .unwrap();
+                // It is refused for as long as a reader holds its locks.
+                db.request()
+                    .retries(u32::MAX)
+                    .transact(|tx| {
+                        halves.update(tx, 1 + round % 7919, |half: &mut Value| half.value -= 1)?;
+                        halves.update(tx, ROWS - 1, |half: &mut Value| half.value += 1)
+                    })
+                    .unwrap();
                 rounds.store(round, Ordering::Relaxed);
             }
         });

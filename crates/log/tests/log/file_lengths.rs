@@ -72,7 +72,7 @@ fn files_are_twice_as_long_as_the_log_before_them_up_to_the_full_length() {
     let mut worker = rig.worker(1);
     while rig.log.statistics().written_bytes < 40 * MIB {
         store(&rig, &mut worker, 200_000);
-        let longest = made(&disk).into_iter().map(|(_, bytes)| bytes).max().unwrap();
+        let longest = lengths(&disk, &rig).into_iter().max().unwrap();
         // The room that lies ready follows what was logged.
         assert!(longest <= MIB + 2 * rig.log.statistics().written_bytes, "{longest}");
     }

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use ensilo_disk::Disk;
 use ensilo_log::{LogError, LogOptions};
@@ -69,7 +70,8 @@ fn the_file_that_lies_ready_is_filled_although_none_can_be_made_after_it() {
     assert_eq!(stored, 6, "three in each file");
     assert!(matches!(error, LogError::NoSpace { .. }), "{error}");
     assert!(error.to_string().contains("log_file_bytes"), "{error}");
-    assert_eq!(rig.log.statistics().rotations, 1);
+    // A second time where the room that the first file gave back was noticed in time.
+    assert!((1..=2).contains(&rig.log.statistics().rotations));
     check_after_crash(&disk, &rig, &worker);
     assert!(rig.log.close().is_err());
 }
@@ -78,13 +80,22 @@ fn the_file_that_lies_ready_is_filled_although_none_can_be_made_after_it() {
 fn where_a_whole_file_has_no_room_a_shorter_one_is_made() {
     let (disk, rig) = with_next_file(100_000);
     let mut worker = rig.worker(1);
+    // It is over when a shorter file is there.
+    let was_short = Arc::new(AtomicBool::new(false));
+    rig.log.watch(Box::new({
+        let (was_short, log) = (Arc::clone(&was_short), Arc::downgrade(&rig.log));
+        move || {
+            let is_short = log.upgrade().is_some_and(|log| log.shortage().is_some());
+            was_short.fetch_or(is_short, Ordering::SeqCst);
+        }
+    }));
     rig.log.rotate();
     while rig.log.statistics().rotations == 0 {
         let epoch = worker.commit(10_000).unwrap();
         rig.log.wait_durable(epoch).unwrap();
     }
     // Where the second file is longer than it was made, the room may be gone before.
-    until(|| rig.log.shortage().is_some() && files(&disk).len() == 3);
+    until(|| was_short.load(Ordering::SeqCst) && files(&disk).len() == 3);
     let (stored, error) = fill(&rig, &mut worker, 10_000);
     assert!(matches!(error, LogError::NoSpace { .. }), "{error}");
     // What the first file has left is given back. Up to an eighth of the second is not, if it was made longer.
@@ -99,8 +110,12 @@ fn a_full_disk_that_gets_room_is_forgotten() {
     let (disk, rig) = with_next_file(0);
     let told = Arc::new(AtomicU64::new(0));
     rig.log.watch(Box::new({
-        let told = Arc::clone(&told);
-        move || _ = told.fetch_add(1, Ordering::SeqCst)
+        let (told, log) = (Arc::clone(&told), Arc::downgrade(&rig.log));
+        // Of the file that was made before it may be told as well.
+        move || {
+            let is_short = log.upgrade().is_some_and(|log| log.shortage().is_some());
+            told.fetch_add(u64::from(is_short), Ordering::SeqCst);
+        }
     }));
     let mut worker = rig.worker(1);
     assert!(rig.log.shortage().is_none());
@@ -129,6 +144,8 @@ fn a_finished_file_gives_back_what_it_has_not_used() {
         rig.log.rotate();
         let epoch = worker.commit(10).unwrap();
         rig.log.wait_durable(epoch).unwrap();
+        // Files are made in the background, which may be late: what there is must not be full by then.
+        thread::sleep(Duration::from_millis(1));
     }
     rig.log.close().unwrap();
     rig.scan().check(&worker.committed, worker.committed.last().unwrap().1);

@@ -97,9 +97,10 @@ fn a_run_counts_what_sessions_did_without_the_warm_up() {
 fn seconds_add_up_to_the_whole() {
     let workload = Counting::default();
     let result = run(&workload, &options(0, 1_100), "run", &mut View::silent(), &Interrupt::new()).unwrap();
-    assert_eq!(result.per_second.len(), 2);
-    // A machine that is busy with other things looks less often.
-    assert!((2..=11).contains(&result.timeline.len()), "{}", result.timeline.len());
+    // A machine that is busy with other things looks less often, and perhaps not in the last tenth of a second.
+    let looked_late = result.timeline.iter().any(|interval| (1.0..1.1).contains(&interval.ended_at));
+    assert_eq!(result.per_second.len(), 1 + usize::from(looked_late));
+    assert!((1..=11).contains(&result.timeline.len()), "{}", result.timeline.len());
     let by_interval: u64 = result.timeline.iter().map(|interval| interval.committed).sum();
     let by_second: u64 = result.per_second.iter().map(|second| second.committed).sum();
     assert_eq!(by_interval, by_second);

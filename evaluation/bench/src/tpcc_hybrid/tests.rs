@@ -10,7 +10,7 @@ use super::schema::NATIONS;
 use super::workload::TpccHybrid;
 use crate::database;
 use crate::driver::{Aborts, Interrupt, Session, View, Workload};
-use crate::tests::{assert_hold, check, database_with_retries, failed, run_for};
+use crate::tests::{assert_hold, check, database_with_retries, failed, run_all_types, run_for};
 use crate::tpcc::{Arrangement, Scale, TpccOptions};
 
 const SUPPLIERS: u32 = 100;
@@ -33,12 +33,9 @@ fn quantities<E: Engine>(workload: &TpccHybrid<E>) -> Vec<((u16, u32), i16)> {
     rows.into_iter().map(|(key, stock)| (key, stock.s_quantity)).collect()
 }
 
-fn run_all_types<E: Engine>(retries: Option<u32>) {
+fn assert_runs<E: Engine>(retries: Option<u32>) {
     let workload = loaded::<E>(small(DEFAULT_MIX, 20, 3), retries);
-    let result = run_for(&workload, workload.options.tpcc.workers, 300);
-    for (name, of_type) in workload.transaction_types().iter().zip(result.measurements.types()) {
-        assert!(of_type.committed > 0, "no {name} committed");
-    }
+    run_all_types(&workload, workload.options.tpcc.workers, 300, false);
     let checks = check(&workload);
     assert_hold(&checks);
     assert_eq!(checks.len(), 12 + 3);
@@ -46,16 +43,16 @@ fn run_all_types<E: Engine>(retries: Option<u32>) {
 
 #[test]
 fn every_engine_leaves_the_database_consistent() {
-    run_all_types::<Silo>(None);
-    run_all_types::<Ermia>(None);
-    run_all_types::<Ermia<SnapshotIsolation>>(None);
-    run_all_types::<TwoPhaseLocking>(None);
+    assert_runs::<Silo>(None);
+    assert_runs::<Ermia>(None);
+    assert_runs::<Ermia<SnapshotIsolation>>(None);
+    assert_runs::<TwoPhaseLocking>(None);
 }
 
 #[test]
 fn transactions_that_are_not_tried_again_leave_the_database_consistent() {
-    run_all_types::<Silo>(Some(0));
-    run_all_types::<Ermia>(Some(0));
+    assert_runs::<Silo>(Some(0));
+    assert_runs::<Ermia>(Some(0));
 }
 
 /// What a query over all suppliers has to restock, by the definition: among each supplier of the region's stocks the first of the

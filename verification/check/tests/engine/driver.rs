@@ -48,7 +48,7 @@ impl Log {
 const SNAPSHOTS_PER_TIDE: u64 = 6;
 
 /// So many committed transactions of each thread tell something, however long they take.
-const TRANSACTIONS_MIN: usize = 100;
+const TRANSACTIONS_MIN: usize = 300;
 
 /// A decision comes within this time.
 const DECISION_MAX: Duration = Duration::from_millis(50);

@@ -7,11 +7,11 @@ use ensilo::{Error, Order, Result};
 
 use super::{Account, Database, SetOnDrop, Table, Visits, account, quick, with_accounts};
 
-/// Inserts, deletes and changes random rows until told to stop; the visits are what the tests index.
+/// Inserts, deletes and changes random rows until it is to stop, and once at least; the visits are what the tests index.
 fn churn(db: &Database, accounts: &Table<Account>, seed: u64, stop: &AtomicBool) -> u64 {
     let mut random = seed;
     let mut commits = 0;
-    while !stop.load(Ordering::Relaxed) {
+    while commits == 0 || !stop.load(Ordering::Relaxed) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (id, visits) = ((random >> 33) as u32 % 400, (random >> 20) as u32 % 50);
         let result: Result<()> = db.transact(|tx| match random >> 61 {

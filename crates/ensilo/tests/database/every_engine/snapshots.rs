@@ -82,9 +82,10 @@ fn a_snapshot_that_grows_too_old_is_told_so() {
         Ok(())
     });
     let error = result.unwrap_err();
-    assert!(
-        matches!(&error, Error::Aborted(abort) if abort.reason() == AbortReason::SnapshotTooOld),
-        "{error}"
-    );
-    db.read_stale(|snapshot| accounts.get(snapshot, 0)).unwrap();
+    let is_too_old = |error: &Error| matches!(error, Error::Aborted(abort) if abort.reason() == AbortReason::SnapshotTooOld);
+    assert!(is_too_old(&error), "{error}");
+    // The next one may grow too old as well, on a busy machine.
+    while let Err(error) = db.read_stale(|snapshot| accounts.get(snapshot, 0)) {
+        assert!(is_too_old(&error), "{error}");
+    }
 }

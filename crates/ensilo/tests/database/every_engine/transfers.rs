@@ -45,7 +45,8 @@ fn the_sum_of_balances_stays_the_same() {
             })
             .collect();
         let looker = scope.spawn(|| {
-            while !is_done.load(Ordering::Relaxed) {
+            // Once at least: it may come to run when the others are done.
+            loop {
                 let by_owner =
                     accounts.index::<(ensilo::Text<16>, std::cmp::Reverse<i64>)>("by_owner").unwrap();
                 // What was read counts once the transaction has committed, and is not looked at before.
@@ -60,6 +61,9 @@ fn the_sum_of_balances_stays_the_same() {
                     assert_eq!(balances.iter().map(|balance| balance.balance).sum::<i64>(), expected);
                 }
                 looks.fetch_add(1, Ordering::Relaxed);
+                if is_done.load(Ordering::Relaxed) {
+                    return;
+                }
             }
         });
         let at_end = SetOnDrop(&is_done);

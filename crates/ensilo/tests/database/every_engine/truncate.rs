@@ -79,7 +79,7 @@ fn a_request_that_opens_a_table_which_is_being_truncated_runs_again_behind_that(
         let (db, ended, has_met) = (for_hook.clone(), ended.clone(), Arc::new(Barrier::new(2)));
         let met = Arc::clone(&has_met);
         thread::spawn(move || {
-            let mut attempts = 0;
+            let mut attempts = 0_u64;
             let count = db.transact(|tx| {
                 attempts += 1;
                 let accounts = db.open_table::<Account>();
@@ -94,8 +94,10 @@ fn a_request_that_opens_a_table_which_is_being_truncated_runs_again_behind_that(
     });
     db.truncate_table("account").unwrap();
     let (count, attempts) = of_request.recv().unwrap();
-    assert_eq!((count.unwrap(), attempts), (0, 2));
-    assert_eq!(db.statistics().unwrap().aborts_of(AbortReason::TableChanging), 1);
+    assert_eq!(count.unwrap(), 0);
+    // It waits for the truncation only so long, before it is tried again.
+    assert!(attempts > 1, "{attempts}");
+    assert_eq!(db.statistics().unwrap().aborts_of(AbortReason::TableChanging), attempts - 1);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn with_visits(id: u32, visits: u32) -> Account {
 }
 
 fn with_old_rows<E: Engine>() -> (Database<E>, Table<Account, E>) {
-    let db: Database<E> = Options::default().in_memory_with().unwrap();
+    let db: Database<E> = Options::default().retries(u32::MAX).in_memory_with().unwrap();
     let accounts = db.create_table::<Account>().unwrap();
     let rows: Vec<_> =
         (0..END).step_by(2).map(|id| with_visits(id, if id == OLD { VALUE } else { id })).collect();

@@ -1,7 +1,7 @@
 //! Disks that fail under a running database.
 
 use ensilo::{Error, LogError};
-use ensilo_test_disk::Faults;
+use ensilo_test_disk::{Faults, SyncPause};
 
 use super::*;
 
@@ -84,8 +84,13 @@ fn with_lost_transaction(
         files.iter().filter(|file| file.name.ends_with(".open")).count() == 2
     };
     until(|| has_two() && disk.is_synced());
-    disk.set_faults(Faults { sync_error_at: Some(1), ..Faults::default() });
-    let lost = db.transact(|tx| body(tx, &accounts));
+    // It is visible before that fails, even if that is the sync of a round that stores nothing of it.
+    let pause = SyncPause::new();
+    let sync_hangs = Some(Arc::clone(&pause));
+    disk.set_faults(Faults { sync_error_at: Some(1), sync_hangs, ..Faults::default() });
+    let ((), ticket) = db.request().transact_with_ticket(|tx| body(tx, &accounts)).unwrap();
+    pause.end();
+    let lost = ticket.wait();
     assert!(matches!(lost, Err(Error::LogFailed(_))), "{lost:?}");
     let committed = db.statistics().unwrap().epochs.global_epoch;
     until(|| db.statistics().unwrap().epochs.snapshot_epoch > committed);

@@ -176,18 +176,19 @@ fn threads_and_the_background_side_by_side() {
             let (db, table) = (&db, &table);
             scope.spawn(move || {
                 let random = &mut Random(0x5851_f42d_4c95_7f2d + number);
+                let patient = || db.request().retries(u32::MAX);
                 for _ in 0..300 {
                     let (from, to) = (random.below(4000), random.below(4000));
-                    db.transact(|tx| {
+                    let transfer = patient().transact(|tx| {
                         if !table.contains(tx, from)? || !table.contains(tx, to)? {
                             return Ok(());
                         }
                         table.update(tx, from, |row: &mut Count| row.count -= 1)?;
                         table.update(tx, to, |row: &mut Count| row.count += 1)
-                    })
-                    .unwrap();
+                    });
+                    transfer.unwrap();
                     let begin = random.below(3900);
-                    let rows = db.transact(|tx| table.range(begin..begin + 99).count(tx)).unwrap();
+                    let rows = patient().transact(|tx| table.range(begin..begin + 99).count(tx)).unwrap();
                     assert_eq!(rows, 66);
                 }
             });

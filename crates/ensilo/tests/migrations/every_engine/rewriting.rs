@@ -136,7 +136,8 @@ fn nothing_is_lost_that_others_write_meanwhile() {
                     let mut updates = 0u64;
                     let mut id = writer;
                     while !is_over.load(Ordering::Relaxed) || updates < 100 {
-                        db.transact(|tx| items.update(tx, id, |item: &mut Item| item.count += 1)).unwrap();
+                        let add = |item: &mut Item| item.count += 1;
+                        db.request().retries(u32::MAX).transact(|tx| items.update(tx, id, add)).unwrap();
                         updates += 1;
                         id = (id + 7) % ROWS;
                     }

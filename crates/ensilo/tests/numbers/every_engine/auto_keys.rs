@@ -124,7 +124,8 @@ fn threads_get_different_keys_beside_programs_that_choose_some() {
         for round in 0..200 {
             let name = format!("{thread}/{round}");
             let chosen = round % 10 == 9;
-            let inserted = db.request().durability(Durability::Visible).transact(|tx| match chosen {
+            let request = db.request().durability(Durability::Visible).retries(u32::MAX);
+            let inserted = request.transact(|tx| match chosen {
                 true => customers.insert(tx, &customer(thread * 100_000 + round * 20, &name)),
                 false => customers.insert_auto(tx, &customer(0, &name)),
             });

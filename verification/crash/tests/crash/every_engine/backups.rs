@@ -26,7 +26,7 @@ struct Made {
 /// Makes backups one after the other until told to stop.
 fn make_backups(db: &Database, recorder: &Recorder, is_over: &AtomicBool) -> Vec<Made> {
     let mut made = Vec::new();
-    while !is_over.load(Ordering::Relaxed) {
+    while made.is_empty() || !is_over.load(Ordering::Relaxed) {
         let (directory, begin) = (format!("/backup-{}", made.len()), recorder.position());
         db.backup(&directory).unwrap();
         made.push(Made { directory, begin, end: recorder.position() });
