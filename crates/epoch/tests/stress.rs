@@ -51,7 +51,7 @@ fn ticking(epochs_per_snapshot: u64) -> Arc<Epochs> {
         epochs_per_snapshot,
         ..EpochOptions::default()
     };
-    Epochs::new(options, Pool::new(Some(64 << 20)))
+    Epochs::new(options, Pool::new(Some(1 << 30)))
 }
 
 fn for_half_a_second(mut step: impl FnMut(u64)) {

@@ -205,11 +205,13 @@ fn a_report_that_writes_its_sum_gets_through_beside_a_writer() {
                 assert_eq!(sum, i64::from(ROWS - 1) * 50);
                 halves.update(tx, 0, |half: &mut Value| half.value = report)
             });
-            if outcome.is_err() || attempts.get() > 10 || report == 2 {
+            // Where it locks what it reads it is tried again for as long as an older transaction of the writer, which may have no core, has a lock.
+            let is_in_time = LOCKS || attempts.get() <= 10;
+            if outcome.is_err() || !is_in_time || report == 2 {
                 is_over.store(true, Ordering::Relaxed);
             }
             outcome.unwrap();
-            assert!(attempts.get() <= 10, "{} attempts of report {report}", attempts.get());
+            assert!(is_in_time, "{} attempts of report {report}", attempts.get());
         }
     });
     assert_eq!(messages(), [""; 0]);

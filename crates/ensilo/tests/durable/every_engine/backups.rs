@@ -181,11 +181,11 @@ fn a_backup_of_a_backup_is_a_backup() {
 fn targets_that_are_none_are_refused_and_left_alone() {
     let disk = Arc::new(SimulatedDisk::new());
     let (db, _) = with_accounts(&disk, 10);
+    // The next file of the log is made ahead. After that nothing comes by itself.
+    super::schema_changes::wait_until_files_are_made(&disk);
     db.backup("/one").unwrap();
     disk.create_dir_all(Path::new("/full")).unwrap();
     disk.create(Path::new("/full/letter"), 0).unwrap();
-    // The next file of the log is made ahead. After that nothing comes by itself.
-    super::schema_changes::wait_until_files_are_made(&disk);
     let files = || disk.files().into_iter().map(|(path, _)| path);
     let before: Vec<_> = files().collect();
     let refused = ["/db", "/db/", "/db/backup", "/db/log/backup", "/x/../db/y", "/one", "/one/two", "/full"];
