@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use ensilo::{Database, Error, Result, Ticket};
@@ -25,13 +25,9 @@ pub(crate) struct PointId(pub(crate) u64);
 /// A part that is to be read, and who gets what it returns.
 type Reading = (Vec<u8>, Answer<Result<Vec<u8>>>);
 
-/// The snapshots that a worker has begun. Each has a thread of its own: the worker goes on. They have ended when this is dropped, since each has
-/// the database open.
+/// The snapshots that a worker has begun. Each has a thread of its own: the worker goes on.
 #[derive(Default)]
-pub(super) struct Snapshots {
-    by_point: BTreeMap<PointId, Sender<Reading>>,
-    threads: Vec<JoinHandle<()>>,
-}
+pub(super) struct Snapshots(BTreeMap<PointId, Sender<Reading>>);
 
 impl Snapshots {
     /// Begins a snapshot, and calls `begun` then: nothing that commits after this belongs to it.
@@ -42,35 +38,25 @@ impl Snapshots {
         begun: Answer<()>,
     ) {
         let (sender, readings) = mpsc::channel();
-        self.by_point.insert(id, sender);
-        self.threads.retain(|thread| !thread.is_finished());
+        self.0.insert(id, sender);
         let (db, program) = (db.clone(), Arc::clone(program));
         // Where there is no thread for it, or it cannot begin, whoever waits finds out that nobody answers.
-        let thread = thread::Builder::new().name("island-snapshot".to_owned());
-        self.threads.extend(thread.spawn(move || serve(&db, &*program, begun, &readings)));
+        let _ = thread::Builder::new()
+            .name("island-snapshot".to_owned())
+            .spawn(move || serve(&db, &*program, begun, &readings));
     }
 
     /// Has a part be read in a snapshot.
     pub(super) fn read(&self, id: PointId, part: Vec<u8>, answer: Answer<Result<Vec<u8>>>) {
         // Where it has ended whoever waits finds out that nobody answers.
-        if let Some(snapshot) = self.by_point.get(&id) {
+        if let Some(snapshot) = self.0.get(&id) {
             let _ = snapshot.send((part, answer));
         }
     }
 
     /// Ends a snapshot.
     pub(super) fn end(&mut self, id: PointId) {
-        self.by_point.remove(&id);
-    }
-}
-
-impl Drop for Snapshots {
-    fn drop(&mut self) {
-        self.by_point.clear();
-        for thread in self.threads.drain(..) {
-            // A panic of a program is an answer; another one was reported by its thread.
-            let _ = thread.join();
-        }
+        self.0.remove(&id);
     }
 }
 

@@ -188,8 +188,15 @@ impl<P: Program> LocalInstance<P> {
             incarnation,
         };
         for worker in prepared {
-            let running = worker.start(&options.cpus, &instance.stops, on_failure)?;
-            instance.workers.push(running);
+            match worker.start(&options.cpus, &instance.stops, on_failure) {
+                Ok(running) => instance.workers.push(running),
+                Err(error) => {
+                    // Those that run have the directory open.
+                    instance.stop();
+                    instance.join();
+                    return Err(error);
+                }
+            }
         }
         Ok(instance)
     }

@@ -11,9 +11,11 @@ use crate::instance::{Maintenance, Program, Term};
 /// How often instances that have ended meanwhile are asked once more to note a term.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// How long instances in processes may take to note the term that begins when they are closed: a process may be stopped. One in a thread of this
-/// process ends only once it has done what was asked of it.
+/// How long instances in processes may take to note the term that begins when they are closed: a process may be stopped.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The same for instances in threads, which only a slow disk holds up, or a caller that keeps their log from going on.
+const CLOSING_PATIENCE_IN_THREADS: Duration = Duration::from_secs(15);
 
 /// Lets nobody else begin a term as long as it lives.
 pub(super) type ClusterGuard<'a> = MutexGuard<'a, Cluster>;
@@ -41,10 +43,13 @@ impl<P: Program> Islands<P> {
     /// Begins the term of instances that are closed, if they can note it: a copy that was taken while they were open is not taken for what they are.
     pub(super) fn begin_last_term(&self) {
         if let Some(mut cluster) = self.lock_cluster() {
-            let may_stop = self.running.processes().is_some();
-            let deadline = Instant::now() + CLOSING_PATIENCE;
+            let patience = match self.running.processes() {
+                Some(_) => CLOSING_PATIENCE,
+                None => CLOSING_PATIENCE_IN_THREADS,
+            };
+            let deadline = Instant::now() + patience;
             // Otherwise they are opened as after a crash.
-            let _ = self.try_to_begin_term(&mut cluster, || !may_stop || Instant::now() < deadline);
+            let _ = self.try_to_begin_term(&mut cluster, || Instant::now() < deadline);
         }
     }
 

@@ -174,7 +174,7 @@ impl Leader {
         // The frontier first: who has ended a commit has published what it logged.
         let frontier = self.core().epochs.complete_frontier();
         if frontier > end.last_epoch {
-            // No commit is under way. What is left to store is stored, however long the disk takes.
+            // No commit is under way that may log anything. What is left to store is stored, however long the disk takes.
             let is_stored = !self.core().has_entries_after(self.requested.frontier);
             return Ok(is_stored.then_some(frontier));
         }

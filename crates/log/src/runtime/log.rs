@@ -311,7 +311,8 @@ impl Log {
     }
 
     /// Stores everything, writes a clean end, and ends the threads. Writers are refused from now on; commits
-    /// that are under way are waited for, for 2 seconds. A second call returns what the first one did.
+    /// that are under way are waited for, for 2 seconds, and the disk for as long as it takes. A second call returns
+    /// what the first one did.
     ///
     /// # Errors
     /// Why the log has failed, now or before; [`LogError::Unfinished`] when a commit did not end.

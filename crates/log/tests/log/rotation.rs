@@ -51,7 +51,8 @@ fn tiny() -> LogOptions {
 #[test]
 fn tiny_buffers_and_files_on_a_simulated_disk() {
     let rig = Rig::somewhere(&["a", "b"], &tiny());
-    run(&rig, 10, 100);
+    // So long that the thread that makes the files comes to run several times.
+    run(&rig, 40, 100);
     let statistics = rig.log.statistics();
     assert!(statistics.rotations > 2, "{statistics:?}");
     assert!(statistics.buffer_waits > 0 && !statistics.buffer_wait_time.is_zero(), "{statistics:?}");
