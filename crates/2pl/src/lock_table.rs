@@ -30,7 +30,7 @@ use crate::range::LockRange;
 /// The longest time that a statement waits for one lock: of a key, or of a range.
 pub const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// The tests of this module wait for what another thread does, which may be without a processor for longer than [`WAIT_MAX`].
+/// How long a statement waits: [`WAIT_MAX`], and longer in tests of this crate, whose other thread may be without a processor.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_secs(2) } else { WAIT_MAX };
 
 const SPACES: usize = if cfg!(loom) { 1 } else { 64 };

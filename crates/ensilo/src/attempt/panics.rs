@@ -116,7 +116,7 @@ pub(crate) fn install_hook() {
     if cfg!(panic = "abort") || thread::panicking() {
         return;
     }
-    // No opening ends before it is there.
+    // An opening on another thread does not end before the hook is there.
     INSTALLED.call_once(|| {
         let programs = take_hook();
         set_hook(Box::new(move |info| {

@@ -286,7 +286,7 @@ mod tests {
             let mut read = Vec::new();
             theirs.read_to_end(&mut read).map(|_| read).unwrap()
         });
-        // On a busy machine it may take longer than it may.
+        // A busy machine may need longer than a reader is given.
         send(ours, &text, Duration::from_secs(60)).unwrap();
         assert!(reader.join().unwrap() == text);
     }

@@ -135,7 +135,10 @@ impl Leader {
             self.end = Some(End { by: Instant::now() + END_PATIENCE, last_epoch });
             self.core().clock.tick();
         }
-        self.is_complete = self.is_complete || self.core().durable.have_all_made(self.requested.number);
+        if !self.is_complete && self.core().durable.have_all_made(self.requested.number) {
+            self.is_complete = true;
+            self.restart_patience();
+        }
         if signals.write { self.logger.write_sealed() } else { Ok(()) }
     }
 
@@ -173,10 +176,8 @@ impl Leader {
         let Some(end) = self.end else { return Ok(None) };
         // The frontier first: who has ended a commit has published what it logged.
         let frontier = self.core().epochs.complete_frontier();
-        if frontier > end.last_epoch {
-            // No commit is under way that may log anything. What is left to store is stored, however long the disk takes.
-            let is_stored = !self.core().has_entries_after(self.requested.frontier);
-            return Ok(is_stored.then_some(frontier));
+        if frontier > end.last_epoch && !self.core().has_entries_after(self.requested.frontier) {
+            return Ok(Some(frontier));
         }
         if Instant::now() < end.by { Ok(None) } else { Err(LogError::Unfinished) }
     }
@@ -215,6 +216,14 @@ impl Leader {
         }
         let made = self.logger.round(request)?;
         self.is_complete = made.is_complete;
+        self.restart_patience();
         Ok(made.calls)
+    }
+
+    /// At the end, only time without a round counts, in which a commit holds it up: the disk is waited for as long as it takes.
+    fn restart_patience(&mut self) {
+        if let Some(end) = &mut self.end {
+            end.by = Instant::now() + END_PATIENCE;
+        }
     }
 }

@@ -81,7 +81,7 @@ fn a_sync_that_fails_in_a_callers_round_ends_the_log() {
         // Counted from here; the file that comes next may be synced in between.
         disk.set_faults(Faults { sync_error_at: Some(first_failing), ..Faults::default() });
         // It may hit the next file, which is made on another thread: how soon the log knows of it is a matter of time.
-        let failure = (0..).find_map(|_| {
+        let failure = (0..1_000_000).find_map(|_| {
             let epoch = worker.commit(10).unwrap_or_else(|_| rig.epochs.global_epoch());
             rig.log.wait_durable(epoch).err()
         });

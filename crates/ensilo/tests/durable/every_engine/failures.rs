@@ -88,9 +88,9 @@ fn with_lost_transaction(
     let pause = SyncPause::new();
     let sync_hangs = Some(Arc::clone(&pause));
     disk.set_faults(Faults { sync_error_at: Some(1), sync_hangs, ..Faults::default() });
-    let ((), ticket) = db.request().transact_with_ticket(|tx| body(tx, &accounts)).unwrap();
+    let visible = db.request().transact_with_ticket(|tx| body(tx, &accounts));
     pause.end();
-    let lost = ticket.wait();
+    let lost = visible.unwrap().1.wait();
     assert!(matches!(lost, Err(Error::LogFailed(_))), "{lost:?}");
     let committed = db.statistics().unwrap().epochs.global_epoch;
     until(|| db.statistics().unwrap().epochs.snapshot_epoch > committed);
