@@ -5,23 +5,28 @@
 //! same holds word by word: see [`apply`]. It comes roughly in order, so that words need be remembered with their TIDs for a while only: see [`fold`].
 //!
 //! # Terms
-//! - **base**: the whole row or the deletion that a record took last, by TID, with the words that were folded into it, and the last TID of all
+//! - **base**: the whole row or the deletion that a record took last, by TID, with the words that became part of it since, and the last TID of all
 //!   that. A record that only patches have reached has none.
-//! - **pending**: the words that patches with a larger TID than the base's have set, with those TIDs.
-//! - **to fold** a word: to make it part of the base, as soon as nothing older can come ([`fold`]).
+//! - **chain**: which words the patches have set that became part of the base, so that older writes may still come between them ([`chain`]).
+//! - **pending**: the words that other patches with a larger TID than the base's have set, with those TIDs ([`pending`]).
+//! - **to fold** a word: to make a pending one part of the base, as soon as nothing older can come ([`fold`]).
 //!
 //! # Invariants
 //! - R1: a record's TID word carries the TID of its base, or none.
 //! - R2: a live record's row is that of its base with all pending words written over it.
-//! - R3: while a record has pending words, its link to the previous version leads to them instead. No transaction runs meanwhile.
+//! - R3: a record has a chain, or pending words, or neither, and its link to the previous version leads to them instead ([`side`]). No transaction
+//!   runs meanwhile.
 
 mod apply;
+mod chain;
 mod derive;
 mod finish;
 mod fold;
 mod leftover;
 mod list_memory;
 mod pending;
+mod side;
+mod touched;
 
 use std::fmt;
 
@@ -31,6 +36,7 @@ use ensilo_index::Lookup;
 use ensilo_log::{Change, Replay, ReplayError, Write as LogWrite};
 use ensilo_sync::sync::Mutex;
 
+use self::chain::Floors;
 use self::leftover::Leftover;
 use crate::engine::Silo;
 use crate::record::RecordPtr;
@@ -49,6 +55,7 @@ const SMALL_ROW_BYTES: usize = 1024;
 /// Puts a log and a checkpoint back into an engine on which no transaction has begun.
 pub struct SiloReplayer<'e, V: Variant = Standard> {
     engine: &'e Silo<V>,
+    floors: Floors,
     /// What the workers that have ended leave to do.
     left: Mutex<Vec<Leftover>>,
 }
@@ -57,13 +64,16 @@ pub struct SiloReplayer<'e, V: Variant = Standard> {
 pub struct ReplayWorker<'r> {
     participant: Participant,
     leftover: Leftover,
+    /// Its number among the floors.
+    number: usize,
+    floors: &'r Floors,
     left: &'r Mutex<Vec<Leftover>>,
 }
 
 impl<'e, V: Variant> SiloReplayer<'e, V> {
     /// Returns a replay into `engine`.
     pub fn new(engine: &'e Silo<V>) -> Self {
-        SiloReplayer { engine, left: Mutex::new(Vec::new()) }
+        SiloReplayer { engine, floors: Floors::default(), left: Mutex::new(Vec::new()) }
     }
 
     /// Returns the store of a table, made when its first record comes.
@@ -94,7 +104,9 @@ impl<V: Variant> Replay for SiloReplayer<'_, V> {
         let forgets_tombstones = V::FAULT == Some(crate::Fault::ForgetTombstones);
         let mut leftover = Leftover::default();
         leftover.forgets_tombstones = forgets_tombstones;
-        ReplayWorker { participant, leftover, left: &self.left }
+        let (number, floor) = self.floors.add();
+        leftover.floor = floor;
+        ReplayWorker { participant, leftover, number, floors: &self.floors, left: &self.left }
     }
 
     fn apply(&self, worker: &mut ReplayWorker<'_>, writes: &[LogWrite<'_>]) -> Result<(), ReplayError> {
@@ -106,7 +118,11 @@ impl<V: Variant> Replay for SiloReplayer<'_, V> {
     }
 
     fn fold(&self, worker: &mut ReplayWorker<'_>, frontier: Epoch) -> Result<(), ReplayError> {
-        worker.leftover.fold::<V>(&worker.participant.pin(), frontier)
+        let ReplayWorker { leftover, number, floors, .. } = worker;
+        leftover.floor = leftover.floor.max(frontier);
+        leftover.chains.set_least_floor(floors.raise(*number, leftover.floor));
+        leftover.touched.let_go_of_many(leftover.floor);
+        leftover.fold(leftover.floor)
     }
 }
 
@@ -210,7 +226,6 @@ fn is_neighbour(one: &[u8], other: &[u8]) -> bool {
 /// Starts to load what a write changes of its record.
 fn prefetch(write: &LogWrite<'_>, record: Option<RecordPtr>) {
     let Some(record) = record else { return };
-    record.prefetch_side();
     match &write.change {
         Change::Put(_) => record.prefetch_row(),
         Change::Patch(words) => words.clone().for_each(|(index, _)| record.prefetch_word(index as usize)),
@@ -232,6 +247,7 @@ impl fmt::Debug for ReplayWorker<'_> {
 
 impl Drop for ReplayWorker<'_> {
     fn drop(&mut self) {
+        self.floors.end(self.number);
         lock(self.left).push(std::mem::take(&mut self.leftover));
     }
 }

@@ -46,6 +46,28 @@ fn a_patch_of_no_words_without_its_row_is_damage() {
 }
 
 #[test]
+fn a_row_of_a_checkpoint_takes_the_place_of_the_patch_that_it_has() {
+    let patch = logged_patch(&[(1, 7)], tid(3));
+    let patch = Transactions::new(&patch).next_write().unwrap().unwrap();
+    let put = |number, row: &'static [u8; 16]| LogWrite {
+        tid: tid(number),
+        table: 1,
+        key: b"key",
+        change: Change::Put(row),
+    };
+    let writes = [put(1, &[1; 16]), patch, put(3, &[3; 16])];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let engine = engine::<Standard>();
+        let replayer = engine.replayer();
+        replayer.apply(&mut replayer.worker(), &order.map(|at| writes[at].clone())).unwrap();
+        replayer.finish().unwrap();
+        let store = engine.stores().pop().unwrap();
+        let words = engine.session().begin().get(&store, b"key", |row| [row.word(0), row.word(1)]).unwrap();
+        assert_eq!(words, Some([0x0303_0303_0303_0303; 2]), "{order:?}");
+    }
+}
+
+#[test]
 fn rows_that_are_there_are_put_again_when_memory_is_used_up() {
     let engine = engine::<Standard>();
     let pool = engine.epochs().pool();

@@ -41,6 +41,7 @@ macro_rules! engine_tests {
             words_without_their_row_are_damage,
             words_without_their_row_are_damage_as_soon_as_it_cannot_come,
             words_outside_their_row_are_damage,
+            a_long_log_on_threads_that_fold_leaves_its_rows,
             an_old_put_does_not_revive_a_deleted_key,
         ]);
     };

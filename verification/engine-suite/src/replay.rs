@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use ensilo_engine::{Engine, EngineOptions, Recovered, RecoveredStore, Replayer, Store, Tid};
@@ -145,6 +146,24 @@ pub fn words_that_are_folded_at_any_frontier_leave_the_same_rows<E: Engine>() {
     outcome.unwrap();
 }
 
+/// Threads fold as they go, what was remembered of older words is forgotten while others still come, and a long log leaves what its transactions have.
+pub fn a_long_log_on_threads_that_fold_leaves_its_rows<E: Engine>() {
+    if !E::LOGS {
+        return;
+    }
+    for seed in 1..4 {
+        let mut random = Random(seed);
+        let steps: Vec<_> = (0..60_000).map(|_| random.step()).collect();
+        let (rows, log) = run(&steps);
+        let mut order: Vec<_> = (0..log.len()).map(|at| (at + random.delay(), at)).collect();
+        order.sort_unstable();
+        let entries: Vec<_> = order.iter().map(|&(_, at)| &log[at][..]).collect();
+        let engine = start::<E>();
+        let recovered = replay_in_pieces(&*engine, &entries, seed as usize).unwrap();
+        check_rows(&*engine, &recovered, &rows).unwrap();
+    }
+}
+
 /// A patch says nothing of the rest of its row.
 pub fn words_without_their_row_are_damage<E: Engine>() {
     if !E::LOGS {
@@ -257,6 +276,70 @@ fn replay_and_fold<E: Engine>(
     }
     drop(workers);
     replayer.finish()
+}
+
+/// So many entries go to one thread together.
+const PIECE_LEN: usize = 200;
+
+/// Replays the entries, in their order, on so many threads, which take a piece each and fold before it as far as all have come.
+fn replay_in_pieces<E: Engine>(engine: &E, log: &[&[u8]], threads: usize) -> Result<Recovered, ReplayError> {
+    let pieces: Vec<_> = log.chunks(PIECE_LEN).collect();
+    let mut frontiers = vec![u64::MAX; pieces.len() + 1];
+    for (at, piece) in pieces.iter().enumerate().rev() {
+        let epochs = piece.iter().map(|entry| Tid::from_raw(writes_of(entry)[0].tid).epoch().get());
+        frontiers[at] = epochs.min().unwrap().min(frontiers[at + 1]);
+    }
+    let (replayer, next) = (engine.replayer(), AtomicUsize::new(0));
+    let reached: Vec<_> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+    let work = |thread: usize| -> Result<(), ReplayError> {
+        let mut worker = replayer.worker();
+        while let at = next.fetch_add(1, Ordering::SeqCst)
+            && at < pieces.len()
+        {
+            reached[thread].store(frontiers[at], Ordering::SeqCst);
+            let least = reached.iter().map(|frontier| frontier.load(Ordering::SeqCst)).min().unwrap();
+            replayer.fold(&mut worker, Epoch::new(least))?;
+            let writes: Vec<_> = pieces[at].iter().flat_map(|entry| writes_of(entry)).collect();
+            replayer.apply(&mut worker, &writes)?;
+        }
+        reached[thread].store(u64::MAX, Ordering::SeqCst);
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+    })?;
+    replayer.finish()
+}
+
+/// A generator of the same steps for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// Returns how many entries later one comes: few of them come late.
+    fn delay(&mut self) -> usize {
+        let bound = if self.below(20) == 0 { 5000 } else { 20 };
+        self.below(bound)
+    }
+
+    /// Returns a step, which patches most of the time.
+    fn step(&mut self) -> (u32, u8, Step) {
+        let (table, key) = (1 + 2 * self.below(2) as u32, self.below(200) as u8);
+        let step = match self.below(100) {
+            0 => Step::Delete,
+            1..=4 => Step::Put((0..=self.below(40)).map(|_| self.below(1000) as u64).collect()),
+            _ => {
+                Step::Patch((0..=self.below(3)).map(|_| (self.below(40), self.below(1000) as u64)).collect())
+            }
+        };
+        (table, key, step)
+    }
 }
 
 fn check_rows<E: Engine>(engine: &E, recovered: &Recovered, rows: &Rows) -> Result<(), TestCaseError> {

@@ -1,7 +1,11 @@
 //! One write of the log, or one record of a checkpoint, applied to its key.
 //!
 //! The result does not depend on the order: the base with the largest TID wins, and each word takes the value of the
-//! latest patch after the base.
+//! latest patch after the base. A patch that comes in its order, as most do, becomes part of the base and the record's chain longer; any other write
+//! to a record with a chain makes a list of pending words of it, or ends it.
+
+use std::cmp::Reverse;
+use std::ptr::NonNull;
 
 use ensilo_engine::Tid;
 use ensilo_epoch::Guard;
@@ -9,9 +13,11 @@ use ensilo_index::{Inserted, Lookup};
 use ensilo_log::{Change, ReplayError, Write as LogWrite};
 use ensilo_sync::cpu_relax;
 
+use super::chain::{self, ChainEntry};
 use super::leftover::Leftover;
 use super::list_memory::NoMemory;
 use super::pending::{LockedRecord, PendingWord};
+use super::side::Side;
 use crate::record::RecordPtr;
 use crate::silo::{self, Variant, free, retire};
 use crate::store::Store;
@@ -95,7 +101,11 @@ fn insert<V: Variant>(
                 leftover.count_row(store.id(), 1);
                 leftover.puts_are_new = true;
             }
-            Change::Patch(_) => leftover.push_pending(record, tid.epoch()),
+            Change::Patch(_) => {
+                // Others may have found it meanwhile, and even replaced it: its list says that it is known.
+                leftover.touched.push(record);
+                leftover.push_pending(record, tid.epoch());
+            }
             Change::Delete => leftover.tombstones.push((store.id(), write.key.into())),
         }
         return Ok(None);
@@ -138,19 +148,111 @@ struct ReplayTarget<'a, 'b> {
     word: TidWord,
 }
 
+/// What a chain says of the patches of a record.
+struct Patches {
+    /// What they have set. The row has the word of the last one of each index.
+    words: Vec<PendingWord>,
+    /// The TID of what is before them.
+    base: Tid,
+    /// Whether the one that was looked for is among them.
+    have_come: bool,
+}
+
 impl ReplayTarget<'_, '_> {
     /// Applies the write and frees the lock.
     fn apply<V: Variant>(&mut self) -> Result<(), ReplayError> {
         let tid = Tid::from_raw(self.write.tid);
         self.leftover.puts_are_new &= !matches!(self.write.change, Change::Put(_));
-        let is_old = self.has_base() && tid <= self.word.tid();
-        match &self.write.change {
-            _ if is_old => self.record.publish(self.word),
-            Change::Put(row) => return self.put::<V>(row, tid),
-            Change::Delete => self.delete(tid),
-            Change::Patch(words) => return self.patch(words.clone(), tid),
+        if self.extend_chain(tid) {
+            return Ok(());
+        }
+        match (self.leave_chain(tid), &self.write.change) {
+            (Ok(true), Change::Put(row)) => return self.put::<V>(row, tid),
+            (Ok(true), Change::Delete) => self.delete(tid),
+            (Ok(true), Change::Patch(words)) => return self.patch(words.clone(), tid),
+            (Ok(false), _) => self.record.publish(self.word),
+            (Err(error), _) => {
+                self.record.publish(self.word);
+                return Err(error.into());
+            }
         }
         Ok(())
+    }
+
+    /// Makes a patch that comes in its order part of a live row, and frees the lock. Returns whether it was one, and there was room to remember it.
+    #[inline]
+    fn extend_chain(&mut self, tid: Tid) -> bool {
+        let Change::Patch(words) = &self.write.change else { return false };
+        let (first, is_known) = match Side::of(self.record) {
+            Side::Unknown => (None, false),
+            Side::Chain(first) => (first, true),
+            Side::List(_) => return false,
+        };
+        if !self.is_live() || tid <= self.word.tid() {
+            return false;
+        }
+        let len_words = self.record.row().len_words();
+        let Some(mut room) = self.leftover.chains.room(words.len()) else { return false };
+        for (index, word) in words.clone() {
+            if index as usize >= len_words {
+                // The list stores those before it again.
+                return false;
+            }
+            room.push(index);
+            self.record.store_word(index as usize, word);
+        }
+        let entry = self.leftover.chains.add(room, first, self.word.tid(), tid);
+        Side::Chain(Some(entry)).put(self.record);
+        if !is_known {
+            self.leftover.touched.push(self.record);
+        }
+        self.record.publish(TidWord::live(tid));
+        true
+    }
+
+    /// Returns whether the write counts beside what has come before. If it does, the record has no chain then, or one of nothing but older patches than
+    /// this base.
+    fn leave_chain(&mut self, tid: Tid) -> Result<bool, NoMemory> {
+        let Side::Chain(Some(first)) = Side::of(self.record) else {
+            return Ok(!self.has_base() || tid > self.word.tid());
+        };
+        let is_base = !matches!(self.write.change, Change::Patch(_));
+        if is_base && tid >= self.word.tid() {
+            return Ok(true);
+        }
+        let Patches { mut words, base, have_come } = self.patches(first, tid);
+        if tid <= base || have_come && !is_base {
+            return Ok(false);
+        }
+        // The last word of each index.
+        words.sort_unstable_by_key(|word| (word.index, Reverse(word.tid)));
+        words.dedup_by_key(|word| word.index);
+        Side::Chain(None).put(self.record);
+        self.leftover.push_pending(self.record, self.word.tid().epoch());
+        self.word = TidWord::live(base);
+        let mut locked = LockedRecord::new(self.record);
+        locked.set_words(&mut self.leftover.memory, words.into_iter(), |_| {})?;
+        Ok(true)
+    }
+
+    /// Goes through a chain, as far as older writes may come, to see where the one of `tid` belongs.
+    fn patches(&self, first: NonNull<ChainEntry>, tid: Tid) -> Patches {
+        let row = self.record.row();
+        let mut patches = Patches { words: Vec::new(), base: self.word.tid(), have_come: false };
+        let mut entry = Some(first);
+        while let Some(patch) = entry
+            && patches.base.epoch() >= self.leftover.floor
+        {
+            let patch_tid = patches.base;
+            // SAFETY: H3: it is not before this worker's floor, which does not rise during this call.
+            let (indexes, patch) = unsafe { (chain::indexes(patch), patch.as_ref()) };
+            let word_at =
+                |&index: &u32| PendingWord { index, tid: patch_tid, word: row.word(index as usize) };
+            patches.words.extend(indexes.iter().map(word_at));
+            patches.have_come |= patch_tid == tid;
+            (entry, patches.base) = patch.previous();
+        }
+        patches
     }
 
     fn has_base(&self) -> bool {
@@ -167,17 +269,17 @@ impl ReplayTarget<'_, '_> {
         if new.is_none() {
             target.store_row_bytes(row);
         }
-        let mut locked = LockedRecord::new(self.record);
-        locked.keep(|other| other > tid);
+        let is_known = Side::of(self.record) != Side::Unknown;
+        let mut locked = self.forget_before(tid);
         let len_words = row.len().div_ceil(8);
         // Those outside belong to a longer row that is still to come.
         let within = locked.words().iter().filter(|word| (word.index as usize) < len_words);
         within.for_each(|word| target.store_word(word.index as usize, word.word));
-        let was_pending = locked.has_list();
         if let Some(new) = new
-            && was_pending
+            && locked.has_list()
         {
             locked.hand_to(new);
+            self.leftover.touched.push(new);
             self.leftover.push_pending(new, tid.epoch());
         }
         if !self.is_live() {
@@ -185,7 +287,7 @@ impl ReplayTarget<'_, '_> {
         }
         match new {
             None => self.record.publish(TidWord::live(tid)),
-            Some(new) => self.take_place::<V>(new, was_pending),
+            Some(new) => self.take_place::<V>(new, is_known),
         }
         Ok(())
     }
@@ -207,20 +309,32 @@ impl ReplayTarget<'_, '_> {
         }
     }
 
-    /// Puts `new` into the tree instead of the record. One that a worker knows for its pending words is that worker's to retire.
-    fn take_place<V: Variant>(&mut self, new: RecordPtr, was_pending: bool) {
+    /// Puts `new` into the tree instead of the record. One that a worker may know stays until the replay is over (T2).
+    fn take_place<V: Variant>(&mut self, new: RecordPtr, is_known: bool) {
         let (old, new) = (self.record.index_value(), new.index_value());
         let is_replaced = self.store.index().replace(self.write.key, old, new, self.guard);
         assert!(is_replaced, "a locked, latest record is the one in the tree");
         self.record.publish(self.word.superseded());
-        if !was_pending {
-            // SAFETY: the tree does not lead to it any more, whoever finds it superseded asks the tree again, and no worker will fold it.
+        if is_known {
+            self.leftover.superseded.push(self.record);
+        } else {
+            // SAFETY: the tree does not lead to it any more, whoever finds it superseded asks the tree again, and no worker knows it.
             unsafe { retire::<V>(self.record, self.guard, &mut self.leftover.garbage) };
         }
     }
 
+    /// Forgets all patches before a new base.
+    fn forget_before(&self, tid: Tid) -> LockedRecord {
+        if let Side::Chain(Some(_)) = Side::of(self.record) {
+            Side::Chain(None).put(self.record);
+        }
+        let mut locked = LockedRecord::new(self.record);
+        locked.keep(|other| other > tid);
+        locked
+    }
+
     fn delete(&mut self, tid: Tid) {
-        LockedRecord::new(self.record).keep(|other| other > tid);
+        self.forget_before(tid);
         if self.is_live() {
             self.leftover.count_row(self.store.id(), -1);
         }
@@ -244,7 +358,7 @@ impl ReplayTarget<'_, '_> {
         tid: Tid,
     ) -> Result<(), NoMemory> {
         let mut locked = LockedRecord::new(self.record);
-        let had_list = locked.has_list();
+        let (had_list, side) = (locked.has_list(), Side::of(self.record));
         let len_words = if self.is_live() { self.record.row().len_words() } else { 0 };
         let words = words.map(|(index, word)| PendingWord { index, tid, word });
         let outcome = locked.set_words(&mut self.leftover.memory, words, |word| {
@@ -253,6 +367,9 @@ impl ReplayTarget<'_, '_> {
             }
         });
         if !had_list && locked.has_list() {
+            if side == Side::Unknown {
+                self.leftover.touched.push(self.record);
+            }
             self.leftover.push_pending(self.record, tid.epoch());
         }
         outcome

@@ -13,7 +13,7 @@ use super::SiloReplayer;
 use super::leftover::Leftover;
 use crate::record::RecordPtr;
 use crate::registry::lock;
-use crate::silo::{Variant, free, free_garbage};
+use crate::silo::{Variant, free, free_garbage, retire};
 use crate::store::Store;
 
 impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
@@ -21,11 +21,9 @@ impl<V: Variant> ensilo_engine::Replayer for SiloReplayer<'_, V> {
         let mut left = std::mem::take(&mut *lock(&self.left));
         // All of these first: words of a row that was not logged are damage, also where its key is deleted.
         self.finish_pending(&mut left)?;
+        self.finish_touched(&mut left);
         let deleted = self.finish_tombstones(&mut left);
-        let participant = self.engine.shared.epochs.participant();
-        for leftover in &mut left {
-            free_garbage::<V>(&participant, std::mem::take(&mut leftover.garbage));
-        }
+        self.finish_superseded(&mut left);
         let mut rows: Vec<i64> = Vec::new();
         for leftover in &left {
             rows.resize(rows.len().max(leftover.rows.len()), 0);
@@ -42,11 +40,36 @@ impl<V: Variant> SiloReplayer<'_, V> {
     /// Folds all words that are left; a share for each worker that there was.
     fn finish_pending(&self, left: &mut [Leftover]) -> Result<(), ReplayError> {
         let left: Vec<_> = left.iter_mut().map(Mutex::new).collect();
-        let fold = |share: usize| {
-            let participant = self.engine.shared.epochs.participant();
-            lock(&left[share]).fold::<V>(&participant.pin(), Epoch::MAX)
-        };
+        let fold = |share: usize| lock(&left[share]).fold(Epoch::MAX);
         side_by_side("ensilo-replay", left.len(), fold).into_iter().collect()
+    }
+
+    /// Has the workers let go of all records, none of which has pending words now; a share for each worker that there was.
+    fn finish_touched(&self, left: &mut [Leftover]) {
+        let left: Vec<_> = left.iter_mut().map(Mutex::new).collect();
+        side_by_side("ensilo-replay", left.len(), |share: usize| {
+            lock(&left[share]).touched.let_go(Epoch::MAX)
+        });
+        assert!(left.iter().all(|left| lock(left).touched.is_empty()), "all words are folded");
+    }
+
+    /// Frees what was replaced; a share for each worker that there was.
+    fn finish_superseded(&self, left: &mut [Leftover]) {
+        let left: Vec<_> = left.iter_mut().map(Mutex::new).collect();
+        let free_share = |share: usize| {
+            let participant = self.engine.shared.epochs.participant();
+            let mut leftover = lock(&left[share]);
+            let (superseded, mut garbage) =
+                (std::mem::take(&mut leftover.superseded), std::mem::take(&mut leftover.garbage));
+            let guard = participant.pin();
+            for record in superseded {
+                // SAFETY: its tree leads to the record that has replaced it, it was put there once, and no worker remembers it any more (T2).
+                unsafe { retire::<V>(record, &guard, &mut garbage) };
+            }
+            drop(guard);
+            free_garbage::<V>(&participant, garbage);
+        };
+        side_by_side("ensilo-replay", left.len(), free_share);
     }
 
     /// Takes deleted keys out of the trees; a share for each worker that there was. All that workers say of one key is in one share. Returns

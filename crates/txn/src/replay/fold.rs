@@ -5,14 +5,13 @@
 //! are compared with nothing but later ones, as that of the base is: for all of them the last TID before the frontier stands as well as their
 //! own. A patch whose base is not there by then has none.
 
-use ensilo_epoch::{Epoch, Guard};
+use ensilo_epoch::Epoch;
 use ensilo_log::ReplayError;
 
 use super::apply::lock_latest;
 use super::leftover::{Leftover, PendingRecord};
 use super::pending::{LockedRecord, PendingWord};
 use crate::record::RecordPtr;
-use crate::silo::{Variant, retire};
 use crate::tid::TidWord;
 
 /// A record's header is loaded so many records ahead, and what lies behind its link half as many.
@@ -20,17 +19,13 @@ const RECORDS_AHEAD: usize = 16;
 
 impl Leftover {
     /// Folds the words of epochs before `frontier`, in the records of this worker.
-    pub(super) fn fold<V: Variant>(&mut self, guard: &Guard<'_>, frontier: Epoch) -> Result<(), ReplayError> {
+    pub(super) fn fold(&mut self, frontier: Epoch) -> Result<(), ReplayError> {
         while let Some(PendingRecord { record, .. }) =
             self.pending.pop_front_if(|first| first.epoch < frontier)
         {
             self.prefetch();
-            let Some(word) = lock_latest(record) else {
-                // SAFETY: its tree leads to the record that has replaced it, whoever finds it superseded asks the tree again, and it was in this
-                // worker's queue alone.
-                unsafe { retire::<V>(record, guard, &mut self.garbage) };
-                continue;
-            };
+            // The list of one that was replaced is another's now.
+            let Some(word) = lock_latest(record) else { continue };
             let mut locked = LockedRecord::new(record);
             let folded = fold_words(record, word, locked.words(), frontier);
             match latest_epoch(locked.words()).filter(|&latest| latest >= frontier) {

@@ -5,18 +5,27 @@ use std::collections::VecDeque;
 use ensilo_engine::TableId;
 use ensilo_epoch::Epoch;
 
+use super::chain::ChainMemory;
 use super::list_memory::ListMemory;
-use super::pending::LockedRecord;
+use super::touched::TouchedRecords;
 use crate::record::RecordPtr;
 use crate::silo::Garbage;
 
 /// What a worker leaves to do until everything is replayed, and what it has counted.
 #[derive(Default)]
 pub(super) struct Leftover {
-    /// Records with pending words, and such of them that others have replaced since. Each record stands in one place.
+    /// Records with pending words, and such of them that others have replaced since. Each list is that of one of them.
     pub(super) pending: VecDeque<PendingRecord>,
     /// Where lists of pending words come from.
     pub(super) memory: ListMemory,
+    /// Where entries of chains come from.
+    pub(super) chains: ChainMemory,
+    /// All writes of epochs before it were applied.
+    pub(super) floor: Epoch,
+    /// Records whose links lead to something.
+    pub(super) touched: TouchedRecords,
+    /// Records that others have replaced, and that workers may remember; a replay that fails leaves them where they are.
+    pub(super) superseded: Vec<RecordPtr>,
     /// Keys that this worker deleted.
     pub(super) tombstones: Vec<(TableId, Box<[u8]>)>,
     /// Records outside of slabs that longer ones have replaced; a replay that fails leaves them where they are.
@@ -51,8 +60,8 @@ impl Leftover {
 }
 
 impl Drop for Leftover {
-    /// No record keeps a link to an arena that is gone; after a replay that has ended well none has one.
+    /// No record keeps a link to memory that is gone; after a replay that has ended well none has one.
     fn drop(&mut self) {
-        self.pending.iter().for_each(|pending| LockedRecord::new(pending.record).forget());
+        self.touched.abandon();
     }
 }

@@ -1,7 +1,7 @@
 //! The words of a record that patches have set, until they become part of the row ([`fold`](super::fold)).
 //!
-//! They stand behind the link to the record's previous version (R3): no record has one while a log is replayed. Each list is looked at again
-//! for every later write, and short: it is one piece of [`memory`](super::list_memory) that is used again.
+//! Those of patches that come in their order, to a row that is there, are part of it at once, and stand in a [`chain`](super::chain) instead. Each list is
+//! looked at again for every later write, and short: it is one piece of [`memory`](super::list_memory) that is used again.
 //!
 //! # Layout
 //! ```text
@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use ensilo_engine::Tid;
 
 use super::list_memory::{ListMemory, NoMemory, PendingList, first_word};
+use super::side::Side;
 use crate::record::RecordPtr;
 
 /// One word that a patch has set.
@@ -35,7 +36,8 @@ impl LockedRecord {
     /// Wraps a record. It must be locked by the caller, or not yet known to anybody else, while this value lives, and the arenas of
     /// all workers must be there.
     pub(super) fn new(record: RecordPtr) -> Self {
-        LockedRecord { record, list: NonNull::new(record.side().cast()) }
+        let list = if let Side::List(list) = Side::of(record) { Some(list) } else { None };
+        LockedRecord { record, list }
     }
 
     /// Returns whether there is a list, which may be empty.
@@ -76,7 +78,7 @@ impl LockedRecord {
     ) -> Result<Option<PendingWord>, NoMemory> {
         let capacity = words.len();
         let list = memory.take(capacity)?;
-        self.lead_to(Some(list));
+        self.lead_to(list);
         let (mut len, mut rises_from) = (0, 0u64);
         let beyond = words.find(|&word| {
             let index = u64::from(word.index);
@@ -151,29 +153,26 @@ impl LockedRecord {
         self.set_len(kept);
     }
 
-    /// Gives the list to a record that takes this one's place.
+    /// Gives the list, if there is one, to a record that takes this one's place.
     pub(super) fn hand_to(&mut self, new: RecordPtr) {
-        new.set_side(self.record.side());
-        self.forget();
-    }
-
-    /// Ends what is pending. The list's memory is not used again.
-    pub(super) fn forget(&mut self) {
-        self.lead_to(None);
+        if let Some(list) = self.list.take() {
+            Side::List(list).put(new);
+            Side::Chain(None).put(self.record);
+        }
     }
 
     /// Ends what is pending.
     pub(super) fn end(&mut self, memory: &mut ListMemory) {
-        let Some(list) = self.list else { return };
-        self.forget();
+        let Some(list) = self.list.take() else { return };
+        Side::Chain(None).put(self.record);
         // SAFETY: as in `with_room`.
         unsafe { memory.give_back(list) };
     }
 
-    /// Changes what the link leads to.
-    fn lead_to(&mut self, list: Option<NonNull<PendingList>>) {
-        self.list = list;
-        self.record.set_side(list.map_or(std::ptr::null_mut(), |list| list.as_ptr().cast()));
+    /// Has the link lead to a list.
+    fn lead_to(&mut self, list: NonNull<PendingList>) {
+        self.list = Some(list);
+        Side::List(list).put(self.record);
     }
 
     /// Puts a word behind the last one.
@@ -195,7 +194,7 @@ impl LockedRecord {
         let larger = memory.take(len + 1)?;
         // SAFETY: the larger list has room for more words, and is new.
         unsafe { std::ptr::copy_nonoverlapping(first_word(list), first_word(larger), len) };
-        self.lead_to(Some(larger));
+        self.lead_to(larger);
         self.set_len(len);
         // SAFETY: it came from a worker's memory, the record was all that led to it, and no reference into it lives.
         unsafe { memory.give_back(list) };
