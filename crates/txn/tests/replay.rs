@@ -67,6 +67,29 @@ fn a_row_of_a_checkpoint_takes_the_place_of_the_patch_that_it_has() {
     }
 }
 
+/// Each of them would go through all patches of the row, which took minutes.
+#[test]
+fn old_writes_to_a_row_of_many_patches_go_through_them_once() {
+    const PATCHES: u64 = 200_000;
+    let engine = engine::<Standard>();
+    let replayer = engine.replayer();
+    let mut worker = replayer.worker();
+    let put = LogWrite { tid: tid(PATCHES), table: 1, key: b"key", change: Change::Put(&[0; 16]) };
+    replayer.apply(&mut worker, &[put]).unwrap();
+    let patches = (PATCHES + 1..2 * PATCHES).map(|number| (number, number)).collect::<Vec<_>>();
+    let older = (1..PATCHES).map(|number| (number, 0));
+    for (number, word) in patches.iter().copied().chain(older).chain(patches.iter().copied()) {
+        let patch = logged_patch(&[(number as u32 % 2, word)], tid(number));
+        let write = Transactions::new(&patch).next_write().unwrap().unwrap();
+        replayer.apply(&mut worker, &[write]).unwrap();
+    }
+    drop(worker);
+    replayer.finish().unwrap();
+    let store = engine.stores().pop().unwrap();
+    let words = engine.session().begin().get(&store, b"key", |row| [row.word(0), row.word(1)]).unwrap();
+    assert_eq!(words, Some([2 * PATCHES - 2, 2 * PATCHES - 1]));
+}
+
 #[test]
 fn rows_that_are_there_are_put_again_when_memory_is_used_up() {
     let engine = engine::<Standard>();

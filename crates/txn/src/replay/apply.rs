@@ -4,7 +4,6 @@
 //! latest patch after the base. A patch that comes in its order, as most do, becomes part of the base and the record's chain longer; any other write
 //! to a record with a chain makes a list of pending words of it, or ends it.
 
-use std::cmp::Reverse;
 use std::ptr::NonNull;
 
 use ensilo_engine::Tid;
@@ -148,16 +147,6 @@ struct ReplayTarget<'a, 'b> {
     word: TidWord,
 }
 
-/// What a chain says of the patches of a record.
-struct Patches {
-    /// What they have set. The row has the word of the last one of each index.
-    words: Vec<PendingWord>,
-    /// The TID of what is before them.
-    base: Tid,
-    /// Whether the one that was looked for is among them.
-    have_come: bool,
-}
-
 impl ReplayTarget<'_, '_> {
     /// Applies the write and frees the lock.
     fn apply<V: Variant>(&mut self) -> Result<(), ReplayError> {
@@ -213,46 +202,48 @@ impl ReplayTarget<'_, '_> {
     /// Returns whether the write counts beside what has come before. If it does, the record has no chain then, or one of nothing but older patches than
     /// this base.
     fn leave_chain(&mut self, tid: Tid) -> Result<bool, NoMemory> {
-        let Side::Chain(Some(first)) = Side::of(self.record) else {
-            return Ok(!self.has_base() || tid > self.word.tid());
-        };
-        let is_base = !matches!(self.write.change, Change::Patch(_));
-        if is_base && tid >= self.word.tid() {
-            return Ok(true);
+        if let Side::Chain(Some(first)) = Side::of(self.record) {
+            let is_base = !matches!(self.write.change, Change::Patch(_));
+            if is_base && tid >= self.word.tid() {
+                return Ok(true);
+            }
+            if tid == self.word.tid() {
+                return Ok(false);
+            }
+            // Also for a write that does not count: the next one of this kind would go through the chain as well.
+            self.make_list(first)?;
         }
-        let Patches { mut words, base, have_come } = self.patches(first, tid);
-        if tid <= base || have_come && !is_base {
-            return Ok(false);
-        }
-        // The last word of each index.
-        words.sort_unstable_by_key(|word| (word.index, Reverse(word.tid)));
-        words.dedup_by_key(|word| word.index);
-        Side::Chain(None).put(self.record);
-        self.leftover.push_pending(self.record, self.word.tid().epoch());
-        self.word = TidWord::live(base);
-        let mut locked = LockedRecord::new(self.record);
-        locked.set_words(&mut self.leftover.memory, words.into_iter(), |_| {})?;
-        Ok(true)
+        Ok(!self.has_base() || tid > self.word.tid())
     }
 
-    /// Goes through a chain, as far as older writes may come, to see where the one of `tid` belongs.
-    fn patches(&self, first: NonNull<ChainEntry>, tid: Tid) -> Patches {
+    /// Makes a list of pending words of a chain, as far as older writes may come. The base is what is before them.
+    fn make_list(&mut self, first: NonNull<ChainEntry>) -> Result<(), NoMemory> {
         let row = self.record.row();
-        let mut patches = Patches { words: Vec::new(), base: self.word.tid(), have_come: false };
-        let mut entry = Some(first);
+        // By word, the last patch that has set it.
+        let mut setters: Vec<Option<Tid>> = Vec::new();
+        setters.try_reserve_exact(row.len_words()).map_err(|_| NoMemory)?;
+        setters.resize(row.len_words(), None);
+        let (mut entry, mut tid) = (Some(first), self.word.tid());
         while let Some(patch) = entry
-            && patches.base.epoch() >= self.leftover.floor
+            && tid.epoch() >= self.leftover.floor
         {
-            let patch_tid = patches.base;
             // SAFETY: H3: it is not before this worker's floor, which does not rise during this call.
             let (indexes, patch) = unsafe { (chain::indexes(patch), patch.as_ref()) };
-            let word_at =
-                |&index: &u32| PendingWord { index, tid: patch_tid, word: row.word(index as usize) };
-            patches.words.extend(indexes.iter().map(word_at));
-            patches.have_come |= patch_tid == tid;
-            (entry, patches.base) = patch.previous();
+            for &index in indexes {
+                setters[index as usize].get_or_insert(tid);
+            }
+            (entry, tid) = patch.previous();
         }
-        patches
+        let mut words = Vec::new();
+        words.try_reserve_exact(setters.iter().flatten().count()).map_err(|_| NoMemory)?;
+        let word_at = |(at, tid): (usize, Option<Tid>)| {
+            tid.map(|tid| PendingWord { index: at as u32, tid, word: row.word(at) })
+        };
+        words.extend(setters.into_iter().enumerate().filter_map(word_at));
+        Side::Chain(None).put(self.record);
+        self.leftover.push_pending(self.record, self.word.tid().epoch());
+        self.word = TidWord::live(tid);
+        LockedRecord::new(self.record).set_words(&mut self.leftover.memory, words.into_iter(), |_| {})
     }
 
     fn has_base(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The patches of a live record that have come in the order of their TIDs, which most do.
 //!
 //! Such a patch becomes part of the base at once. What is left to remember is which words it has set, should an older write still come: an entry of
-//! a chain. Nobody looks at it otherwise. The first write that is out of order, and counts, makes a list of [pending words](super::pending) of the chain.
+//! a chain. Nobody looks at it otherwise. The first write that is out of order makes a list of [pending words](super::pending) of the chain.
 //! Entries fill segments in turn, and a worker has so many at most; a segment is used again when nothing can come that is older than any of its entries.
 //!
 //! # Layout
