@@ -349,7 +349,7 @@ impl ReplayTarget<'_, '_> {
         tid: Tid,
     ) -> Result<(), NoMemory> {
         let mut locked = LockedRecord::new(self.record);
-        let (had_list, side) = (locked.has_list(), Side::of(self.record));
+        let side = Side::of(self.record);
         let len_words = if self.is_live() { self.record.row().len_words() } else { 0 };
         let words = words.map(|(index, word)| PendingWord { index, tid, word });
         let outcome = locked.set_words(&mut self.leftover.memory, words, |word| {
@@ -357,7 +357,7 @@ impl ReplayTarget<'_, '_> {
                 self.record.store_word(word.index as usize, word.word);
             }
         });
-        if !had_list && locked.has_list() {
+        if !matches!(side, Side::List(_)) && locked.has_list() {
             if side == Side::Unknown {
                 self.leftover.touched.push(self.record);
             }

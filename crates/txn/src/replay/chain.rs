@@ -27,7 +27,7 @@ use ensilo_sync::sync::Mutex;
 
 use crate::registry::lock;
 
-/// What one patch has set. Its TID is known to who leads to it (H1).
+/// Which words one patch has set. Its TID stands where the link to it does (H1).
 #[repr(C)]
 pub(super) struct ChainEntry {
     previous: Option<NonNull<ChainEntry>>,
@@ -57,7 +57,7 @@ fn first_index(entry: NonNull<ChainEntry>) -> *mut u32 {
     entry.as_ptr().wrapping_byte_add(offset_of!(ChainEntry, indexes)).cast()
 }
 
-/// An entry takes so many bytes.
+/// Returns how many bytes an entry of `len` words takes.
 fn entry_bytes(len: usize) -> usize {
     let bytes = offset_of!(ChainEntry, indexes) + len * size_of::<u32>();
     bytes.next_multiple_of(align_of::<ChainEntry>()).max(size_of::<ChainEntry>())
@@ -100,7 +100,7 @@ impl Room {
 }
 
 impl ChainMemory {
-    /// Says that entries of epochs before the floors of all workers may be overwritten.
+    /// Sets the least floor of all workers: entries of earlier epochs may be overwritten.
     pub(super) fn set_least_floor(&mut self, least: Epoch) {
         self.least_floor = least;
     }
