@@ -16,7 +16,7 @@ proptest! {
     ) {
         let disk = SimulatedDisk::new();
         let path = Path::new("/appended");
-        let mut appender = Appender::new(disk.create(path, 0).unwrap(), PAGE_BYTES as u64);
+        let mut appender = Appender::new(disk.create(path, PAGE_BYTES as u64).unwrap(), PAGE_BYTES as u64);
         let mut expected = vec![0; PAGE_BYTES];
         for (number, (len, flush)) in (1u8..).zip(pieces.into_iter().chain([(large, true)])) {
             appender.append(&vec![number; len]).unwrap();
