@@ -218,7 +218,7 @@ fn an_instance_in_memory_that_dies_is_dead() {
         matches!(&outcome, Outcome::Aborted(refusal) if refusal.to_string().contains("in memory")),
         "{outcome:?}"
     );
-    // What it was coordinating waits for an operator; what others coordinate is decided in a moment.
+    // What the dead one was coordinating waits for an operator; what others coordinate is decided in a moment.
     for id in islands.in_doubt(0).into_iter().filter(|id| id.coordinator.instance == 1) {
         assert!(islands.resolve(0, id, Decision::Abort));
     }
